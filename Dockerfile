@@ -14,7 +14,8 @@ USER dpsql
 WORKDIR /data
 # /data: the owner's file, with ledger = "/ledger/shop.ledger" in [budget], and the files of its tables; mounted read-only.
 # /ledger: a volume, with ledger, hashes of tokens and key of anchors.
+# /tls: cert.pem and key.pem, mounted read-only; the key readable by user 10001.
 VOLUME ["/ledger"]
 EXPOSE 8443
 ENTRYPOINT ["dpsql"]
-CMD ["serve", "shop.toml", "--host", "0.0.0.0"]
+CMD ["serve", "shop.toml", "--host", "0.0.0.0", "--tls-cert", "/tls/cert.pem", "--tls-key", "/tls/key.pem"]

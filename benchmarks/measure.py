@@ -68,7 +68,7 @@ def stages(
     prepared = prepare(
         sql, catalog, Neighbours.of(neighbours), Terms(loss.epsilon, loss.delta), strategy=strategy, mechanism=mechanism
     )
-    return prepared.release, ColumnStore(table.frame, schema)
+    return prepared.releases[0], ColumnStore(table.frame, schema)
 
 
 def exact(release: Release, store: ColumnStore) -> ExactTable:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Protocol, Self
 from dpsql import errors
 from dpsql.answer.travelling import Travelling
 from dpsql.errors import InvalidArgument, as_written
+from dpsql.schema.argument_names import checked_methods, checked_names
 from dpsql.schema.frozen import dataclass
 
 __all__ = [
@@ -84,6 +85,7 @@ DateFromTicks = datetime.date.fromtimestamp
 TimestampFromTicks = datetime.datetime.fromtimestamp
 
 
+@checked_names
 def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802 - the name is the standard's
     """The local time of day."""
     return datetime.datetime.fromtimestamp(ticks).time()
@@ -95,6 +97,7 @@ class Asked(Protocol):
     def query(self, sql: str, **terms: Any) -> Any: ...
 
 
+@checked_names
 def connect(
     session: Asked,
     *,
@@ -115,6 +118,7 @@ def connect(
     return Connection(session, {word: value for word, value in terms.items() if value is not None})
 
 
+@checked_methods
 class Connection:
     """A session, with what each statement may spend."""
 
@@ -153,6 +157,7 @@ class Connection:
         self.close()
 
 
+@checked_methods
 class Cursor:
     """One statement after another, and the rows of the last answer."""
 

@@ -17,6 +17,7 @@
     ├── InvalidPrivacyParameter   epsilon, delta
     ├── InvalidSchema             bounds, keys, types and the names of columns
     ├── InvalidArgument           an unknown strategy, mechanism, engine ...
+    │   └── UnknownArgument       a name that a function has no argument of; a TypeError too
     ├── LedgerError
     ├── AccessDenied              a server does not know who asks, or has stopped him
     ├── Unavailable               a server does not answer now
@@ -227,6 +228,12 @@ class InvalidArgument(DPSQLError):
     """An argument that is none of the words it may be."""
 
     remedy = "Use one of the words that the error lists; for a file, look at its path and rights."
+
+
+class UnknownArgument(InvalidArgument, TypeError):
+    """An argument of a name that the function does not have."""
+
+    remedy = "Use one of the names that the error lists."
 
 
 class LedgerError(DPSQLError):

@@ -21,15 +21,15 @@ import pandas as pd
 
 from dpsql.answer.program import ProgramExplanation
 from dpsql.core.exact import ExactPlan, ExactTable
-from dpsql.errors import InternalError, InvalidArgument, as_written
+from dpsql.errors import InternalError, InvalidArgument, InvalidSchema, as_written
 from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Key
 from dpsql.schema.frozen import dataclass
 from dpsql.session.constant_tables import constant_tables
-from dpsql.session.prepare import Prepared
-from dpsql.session.run import finished, run
+from dpsql.session.prepared_query import PreparedQuery
+from dpsql.session.run import open_tables, run
 from dpsql.session.session import Session
 
 __all__ = ["Integers", "insecure_draws", "insecure_exact"]
@@ -87,8 +87,9 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidArgument(f"runs must be a whole number from 1 on, got {as_written(runs)}.")
     release = _one_release(session, sql, terms)
-    one = Prepared(release, explain_only=False)
-    answers = [finished(one, run(release, session._stores, session._engine, paid=False), "").df for _ in range(runs)]
+    one = PreparedQuery((release,), explain_only=False)
+    with open_tables((release,), session._stores, session._engine) as tables:
+        answers = [one.result([run(release, tables, paid=False)], "").df for _ in range(runs)]
     return pd.concat(answers, keys=range(runs), names=["run", "row"])
 
 
@@ -118,6 +119,8 @@ def _executed(session: Session, plan: ExactPlan, key: bytes) -> ExactTable:
     try:
         stores = {**session._stores, **constant_tables([plan.source], session._stores)}
         table = executor_of(stores, session._engine).execute(plan, key)
+    except InvalidSchema:  # of files that are not those of the tables any more
+        raise
     except Exception as error:  # noqa: BLE001 - its words could quote a row
         failed = type(error).__name__
     if table is None:

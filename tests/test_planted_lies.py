@@ -249,7 +249,7 @@ def charge_no_delta_for_the_threshold(patch: Patch) -> None:
 
 def charge_after_the_run(patch: Patch) -> None:
     def query(self: Any, sql: str, *, epsilon: Any = None, delta: Any = None, **_options: Any) -> Result:
-        made = self._prepare(sql, (epsilon, delta, None)).release
+        made = self._prepare(sql, (epsilon, delta, None)).releases[0]
         released = made.privatise(pandas.PandasExecutor(self._stores).execute(made.exact))
         self._ledger.charge(made.cost, sql)
         return Result(finished(made, released), made, released, "", warnings_of(made, released))
@@ -286,7 +286,7 @@ def forget_the_lock(patch: Patch) -> None:
         held = honest(self, total)
         if threading.get_ident() not in slept:  # once, and long: other threads get their turn, on a busy machine too
             slept.add(threading.get_ident())
-            time.sleep(0.05)
+            time.sleep(0.2)
         return held
 
     patch.setattr(filters.Filter, "admits", admits)
@@ -527,9 +527,9 @@ def look_up_null_one_place_off(patch: Patch) -> None:
     """NULL, code -1, gets the value of the dictionary's last text."""
     honest = evaluation.Evaluation.lookup
 
-    def lookup(self: Any, column: Any, table: Vector, kind: Any) -> Any:
+    def lookup(self: Any, column: Any, table: Vector, kind: Any, most: Any = None) -> Any:
         places = np.array([*range(len(table) - 1), len(table) - 2])
-        return honest(self, column, table.at(places), kind)
+        return honest(self, column, table.at(places), kind, most)
 
     patch.setattr(evaluation.Evaluation, "lookup", lookup)
 

@@ -55,7 +55,7 @@ def never_ask_what_an_engine_lacks(patch: Patch) -> None:
 
 
 def run_all_on_one_engine(patch: Patch) -> None:
-    def executor_of(stores: Mapping[str, Any], _engine: Any) -> Any:
+    def executor_of(stores: Mapping[str, Any], *_: Any) -> Any:
         return base.ENGINES["pandas"].executor(stores)
 
     from dpsql.session import run

@@ -30,6 +30,7 @@ from dpsql.core.loss import as_delta, exact
 from dpsql.core.rounding import above, below, raised
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
+from dpsql.schema.argument_names import checked_names
 
 __all__ = [
     "RDP",
@@ -62,6 +63,7 @@ __all__ = [
 ]
 
 
+@checked_names
 def compare(events: Any, delta: Number) -> pd.DataFrame:
     """The total epsilon at delta by every accountant: index "accountant", column "epsilon".
 
@@ -79,64 +81,76 @@ def compare(events: Any, delta: Number) -> pd.DataFrame:
     return _frame(epsilons, "accountant")
 
 
+@checked_names
 def basic(events: Any, delta: Number) -> float:
     """The sum of the epsilons; see `dpsql.accounting.accountants.basic`."""
     return accountants.basic(*_read(events, delta))
 
 
+@checked_names
 def advanced(events: Any, delta: Number) -> float:
     """Advanced composition; see `dpsql.accounting.accountants.advanced`."""
     return accountants.advanced(*_read(events, delta))
 
 
+@checked_names
 def kov(events: Any, delta: Number) -> float:
     """Optimal composition of equal epsilons; see `dpsql.accounting.accountants.kov`."""
     return accountants.kov(*_read(events, delta))
 
 
+@checked_names
 def zcdp_classic(events: Any, delta: Number) -> float:
     """zCDP with its first conversion; see `dpsql.accounting.accountants.zcdp_classic`."""
     return accountants.zcdp_classic(*_read(events, delta))
 
 
+@checked_names
 def zcdp(events: Any, delta: Number) -> float:
     """zCDP with the tight conversion; see `dpsql.accounting.accountants.zcdp`."""
     return accountants.zcdp(*_read(events, delta))
 
 
+@checked_names
 def rdp(events: Any, delta: Number) -> float:
     """Renyi DP at its best order; see `dpsql.accounting.accountants.rdp`."""
     return accountants.rdp(*_read(events, delta))
 
 
+@checked_names
 def rdp_at(events: Any, delta: Number, alpha: float, *, conversion: str = "tight") -> float:
     """Renyi DP at the order alpha; see `dpsql.accounting.accountants.rdp_at`."""
     return accountants.rdp_at(*_read(events, delta), alpha, conversion=conversion)
 
 
+@checked_names
 def pld(events: Any, delta: Number) -> float:
     """The distribution of the privacy loss; see `dpsql.accounting.side_by_side.pld`."""
     return side_by_side.pld(*_read(events, delta))
 
 
+@checked_names
 def delta_of(events: Any, epsilon: Number) -> float:
     """The least delta at epsilon >= 0 by the distribution of the privacy loss.
     Raises InvalidPrivacyParameter, InvalidArgument."""
     return side_by_side.delta_of(Steps.of(_events(events)), _epsilon(epsilon))
 
 
+@checked_names
 def gaussian_epsilon(sigma: Number, delta: Number, sensitivity: Number = 1) -> float:
     """The least epsilon at delta of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
     Raises InvalidPrivacyParameter; delta must lie in (0, 1)."""
     return gaussian.epsilon_of(_mu(sigma, sensitivity), below(_positive_delta(delta)))
 
 
+@checked_names
 def gaussian_delta(sigma: Number, epsilon: Number, sensitivity: Number = 1) -> float:
     """The least delta at epsilon >= 0 of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
     Raises InvalidPrivacyParameter."""
     return gaussian.delta_of(_mu(sigma, sensitivity), below(_epsilon(epsilon)))
 
 
+@checked_names
 def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number = 1) -> float:
     """sensitivity sqrt(2 ln(1.25/delta))/epsilon (Dwork, Roth 2014, theorem A.1), rounded up: for teaching, since the
     exact curve needs less noise. Raises InvalidPrivacyParameter, also for epsilon > 1, where it is not proved."""
@@ -149,6 +163,7 @@ def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number =
     return raised(above(positive(sensitivity, "sensitivity") / cost) * math.sqrt(2 * math.log(1.25 / below(slack))))
 
 
+@checked_names
 def group_privacy(event: Event, size: int, delta: Number) -> pd.DataFrame:
     """What an event tells about `size` people together, at delta, by every rule: index "rule", column "epsilon".
     Raises InvalidPrivacyParameter, InvalidArgument."""
@@ -203,18 +218,21 @@ def _ways(source: Any) -> list[list[Event]]:
     return [_events([entry for entry in entries if not entry.parts or part in entry.parts]) for part in parts]
 
 
+@checked_names
 def read_ledger(path: str | os.PathLike[str], *, anchor: str | None = None) -> tuple[Entry, ...]:
     """The charges in a ledger's file, after all its hashes are checked. Raises LedgerError."""
     with closing(_existing(path, anchor)) as ledger:
         return ledger.entries
 
 
+@checked_names
 def export_ledger(path: str | os.PathLike[str], *, anchor: str | None = None) -> str:
     """A ledger's file as JSON: rules, every line and its hash, numbers as exact fractions. Raises LedgerError."""
     with closing(_existing(path, anchor)) as ledger:
         return ledger.to_json()
 
 
+@checked_names
 def accept_clock(path: str | os.PathLike[str]) -> None:
     """Note in a ledger's file that the clock is right as it is now, though its last entry has a later time. For its
     owner, after a clock was wrong. Raises LedgerError."""

@@ -20,6 +20,7 @@ from dpsql.core.events import Number, whole
 from dpsql.core.loss import as_delta, exact
 from dpsql.core.rounding import above, below, raised
 from dpsql.errors import InvalidPrivacyParameter, as_written
+from dpsql.schema.argument_names import checked_methods
 from dpsql.schema.frozen import dataclass
 
 
@@ -30,6 +31,7 @@ def _not_negative(value: object, name: str) -> Fraction:
     return number
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class ApproxDP:
     """(epsilon, delta)-DP (Dwork, Roth 2014, definition 2.4); a delta of 1 or more is no promise and is held as 1."""
@@ -83,6 +85,7 @@ def growth(epsilon: float, size: int) -> Fraction | None:
     return rest * Fraction(2) ** doublings if doublings < 0 else rest * (1 << doublings)
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class PureDP:
     """epsilon-DP (Dwork, McSherry, Nissim, Smith 2006)."""
@@ -117,6 +120,7 @@ class PureDP:
         return RDP(lambda alpha: float(renyi.response(epsilon, np.array([alpha - 1]))[0]))
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class ZCDP:
     """rho-zCDP: divergence of every order alpha at most alpha rho (Bun, Steinke 2016, definition 1.1)."""
@@ -149,6 +153,7 @@ class ZCDP:
         return RDP(lambda alpha: alpha * rho)
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class RDP:
     """Renyi DP as a whole curve: `curve(alpha)` bounds the divergence of order alpha > 1 (Mironov 2017, definition 4);

@@ -15,6 +15,7 @@ from dpsql.core.events import Number, positive, whole
 from dpsql.core.loss import LARGEST_EPSILON, SMALLEST_EPSILON, as_epsilon, exact
 from dpsql.core.tails import gaussian_tail
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, did_you_mean
+from dpsql.schema.argument_names import checked_names
 from dpsql.schema.frozen import dataclass
 
 
@@ -29,6 +30,7 @@ class Bound:
     exact: float
 
 
+@checked_names
 def laplace(
     scale: Number | None = None,
     *,
@@ -55,6 +57,7 @@ def laplace(
     return Bound(float(b) * math.log(count / miss), least)
 
 
+@checked_names
 def gaussian(sigma: Number, *, k: int = 1, beta: Number = 0.05) -> Bound:
     """The distance that with probability 1 - beta none of k independent Gaussian noises exceeds.
 
@@ -68,6 +71,7 @@ def gaussian(sigma: Number, *, k: int = 1, beta: Number = 0.05) -> Bound:
     return Bound(deviation * math.sqrt(2 * math.log(2 * count / miss)), deviation * quantile)
 
 
+@checked_names
 def exponential(
     candidates: int,
     epsilon: Number,
@@ -91,6 +95,7 @@ def exponential(
     return terms.worst(choice_laws.exponential_excess, counts)
 
 
+@checked_names
 def permute_and_flip(
     candidates: int,
     epsilon: Number,
@@ -124,6 +129,7 @@ class Choice:
     error: Bound
 
 
+@checked_names
 def choice(
     utilities: Iterable[Number],
     epsilon: Number,
@@ -157,6 +163,7 @@ def choice(
 _LAWS = {"exponential": choice_laws.exponential_law, "permute_and_flip": choice_laws.permute_and_flip_law}
 
 
+@checked_names
 def laplace_sum(a: Number, b: Number, t: Number) -> float:
     """P(|a X + b Y| > t) for independent Laplace X and Y of scale 1: two noises of scales |a| and |b| in one answer.
 
@@ -177,6 +184,7 @@ def laplace_sum(a: Number, b: Number, t: Number) -> float:
     return far * (1 + shape * float(small / large * distance / (large + small)))
 
 
+@checked_names
 def epsilon_for(error: Number, confidence: Number, sensitivity: Number = 1, k: int = 1) -> Fraction:
     """The least epsilon at which discrete Laplace noise on k whole numbers keeps all of them within the error.
 

@@ -58,6 +58,16 @@ def svg_of(keys: Sequence[Column], panels: Sequence[Panel], caption: str, headin
     return stream.getvalue()
 
 
+def caption_of(panels: Sequence[Panel], level: float, cost: str) -> str:
+    """The line below a picture: which panels have intervals, at which level, and the privacy cost."""
+    having = [each.name for each in panels if any(_has_ends(each, row) for row in range(len(each.values)))]
+    lacking = [each.name for each in panels if each.name not in having]
+    if not having:
+        return f"no intervals, {cost}"
+    which = f" (none for {', '.join(map(label, lacking))})" if lacking else ""
+    return f"{level * 100:g} % intervals{which}, {cost}"
+
+
 _AS_WRITTEN = {"text.parse_math": False, "text.usetex": False}
 """Names and keys are drawn as they are written."""
 

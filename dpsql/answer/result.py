@@ -12,11 +12,12 @@ import pandas as pd
 
 from dpsql.answer.bounds_warnings import bounds_warnings
 from dpsql.answer.drawn import asked_of, far_off
+from dpsql.answer.empty_groups import empty_groups_notes
 from dpsql.answer.html import html_table
 from dpsql.answer.reading import unit_of
 from dpsql.answer.render import Cells, names_of_ends, text_table, whole_limits
 from dpsql.answer.travelling import Travelling
-from dpsql.answer.warnings import maybe_empty, too_large, unread_choices, warnings_of, without_interval
+from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
 from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
@@ -182,7 +183,7 @@ class Result(Travelling):
         given, released, groups = self._answer.given, self._released, self._answer.groups[:first]
         if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
             level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
-        if len(self._release.sections) == 1:
+        if len(self._release.sections) == 1 and not self._release.told.levels:  # levels are rounded together
             released, groups = released.at(groups), np.arange(len(groups))
         ends = {}
         for name, kind, expr in zip(self._answer.names, self._answer.types, self._answer.exprs, strict=True):
@@ -276,7 +277,7 @@ def result_of(
 
         rows = run_stages(settled, rows)
     chosen = unread_choices(settled, released, rows)
-    empty = maybe_empty(settled, released, rows)
+    empty = empty_groups_notes(settled, released, rows)
     bounds = () if settled.query.stages else bounds_warnings(settled, released, rows.groups)
     warnings = (*warnings_of(settled, released, rows.groups), *bounds, *empty, *chosen, *too_large(rows), *notes)
     return Result(rows, settled, released, footer, warnings, replayed)

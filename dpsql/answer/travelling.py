@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells
+from dpsql.schema.argument_names import checked_methods
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
     from dpsql.answer.plot import Panel
 
 
+@checked_methods
 class Travelling:
     """An answer in forms that travel. Whatever holds intervals holds those at `level`, in columns n_low and n_high
     behind each n that has some; a `path` is written to in UTF-8, over what is there. Texts are returned too."""
+
+    def __init_subclass__(cls) -> None:
+        checked_methods(cls)
 
     def travelling(self, level: float | None) -> list[Column]:
         """The columns as they travel, with the ends of intervals at a level, or without."""
@@ -51,10 +56,10 @@ class Travelling:
         """A matplotlib Figure of the answer, a panel for each aggregate: dots with bars for their intervals, of the
         first 30 groups, or points of a line along one key of numbers or dates. Raises InvalidArgument where matplotlib
         is not installed, or no column is of numbers."""
-        from dpsql.answer.plot import figure_of
+        from dpsql.answer.plot import caption_of, figure_of
 
         keys, panels = self.parts_to_draw(level)
-        figure: Figure = figure_of(keys, panels, f"{level * 100:g} % intervals, {self.price}", self.heading)
+        figure: Figure = figure_of(keys, panels, caption_of(panels, level, self.price), self.heading)
         return figure
 
     def to_csv(

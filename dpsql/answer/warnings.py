@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from dpsql.answer.reading import of_one_level
 from dpsql.core.loss import show
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
+from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import scans_of
 from dpsql.release.auto_bounds import Bounded
 from dpsql.release.estimate import estimate
 from dpsql.release.finish import Answer
-from dpsql.release.intervals.averages import unsure_rows
 from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
 from dpsql.release.parts import Estimate
@@ -35,7 +35,7 @@ _SMALL = 2.0**-4
 def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) -> tuple[str, ...]:
     """Short sentences, most important first; empty when there is nothing to say."""
     sentences = []
-    if (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
+    if not release.cost.free and (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
         sentences.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
     if large := _large_delta(release):
         sentences.append(large)
@@ -43,7 +43,8 @@ def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) 
         sentences.append(f"{len(release.estimates)} aggregates share one epsilon; fewer are more exact each.")
     if _drowned(release, released, shown):
         sentences.append("the noise is larger than some counts; use larger groups or more epsilon.")
-    if few := _of_few(release, released, shown):
+    private = any(not scan.table.public for scan in scans_of(release.query.plan.input))
+    if private and (few := _of_few(release, released, shown)):
         sentences.append(few)
     if unfound := ", ".join(str(each.column) for each in release.bounds if _unfound(each)):
         sentences.append(
@@ -52,7 +53,21 @@ def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) 
         )
     if _drowned(release, released, shown, sums=True):
         sentences.append("the noise is larger than some sums; use larger groups, narrower bounds or more epsilon.")
+    if _has_durations(release) and (unit := release.once(_unit_note)):
+        sentences.append(unit)
     return tuple(sentences)
+
+
+def _has_durations(release: Release) -> bool:
+    """Whether a timestamp is read below: only then one can be less another."""
+    columns = (column for scan in scans_of(release.query.plan.input) for column in scan.table.columns)
+    return any(column.type.temporal for column in columns)
+
+
+def _unit_note(release: Release) -> str:
+    from dpsql.answer.durations import unit_note  # few answers read times
+
+    return unit_note(release.query)
 
 
 def _large_delta(release: Release) -> str:
@@ -70,15 +85,28 @@ def _large_delta(release: Release) -> str:
 
 
 def _of_few(release: Release, released: Released, shown: NDArray[np.int64]) -> str:
-    """Groups that are shown and are surely of some people, and of few."""
+    """The note on groups that surely have rows, and probably of fewer than `FEW` people."""
     if not released.groups or release.query.stages or len(release.sections) != 1:
         return ""
+    counted = _counts_of_all_rows(release)
     for count, of_groups in release.once(_widths_of_counts):
         rows, half = released.values[count][shown], of_groups[shown] if len(of_groups) > 1 else of_groups
-        if bool(((rows > half) & (rows + half < FEW)).any()):
-            groups = "some groups are likely" if release.query.plan.keys else "the answer is likely"
-            return f"{groups} of fewer than {FEW} people: what is said of so few says little of others."
+        if count in counted and bool(((rows > half) & (rows + half < FEW)).any()):
+            groups = "some groups probably have" if release.query.plan.keys else "the answer probably covers"
+            return f"{groups} fewer than {FEW} people; results for so few people are unreliable."
     return ""
+
+
+def _counts_of_all_rows(release: Release) -> set[int | None]:
+    """The features that count all rows or people of a group. Other counts are small in large groups, too: those of
+    different values, of rows under FILTER, and of values that are not NULL."""
+    pairs = zip(release.query.plan.aggregations, release.estimates, strict=True)
+    known = known_of(release.query.plan.input)
+    return {
+        estimate.count
+        for each, estimate in pairs
+        if each.of_units or (each.kind.counts and not (each.argument and fact(each.argument, known).nullable))
+    }
 
 
 def unread_choices(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
@@ -104,39 +132,6 @@ def unread_choices(release: Release, released: Released, answer: Answer) -> tupl
         "groups, shown or not, and given that these are shown less often."
     )
     return (text,)
-
-
-def maybe_empty(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
-    """The averages some of whose groups may have no rows, as far as their noisy counts tell."""
-    first = len(release.query.plan.keys)
-    names = []
-    for output in release.query.finish.outputs:
-        slots = [part.index - first for part in walk(output.expr) if isinstance(part, Slot) and part.index >= first]
-        if any(_unsure(release, released, answer, slot) for slot in slots):
-            names.append(output.name)
-    if not names:
-        return ()
-    which = "a group is empty" if release.query.plan.keys else "there are rows"
-    held = "it is not" if release.query.plan.keys else "there are"
-    text = (
-        f"{', '.join(names)}: noise hides whether {which}. An average is inside its bounds all the same, in their "
-        f"middle where the noisy count is below 1/2; its interval holds if {held}."
-    )
-    return (text,)
-
-
-def _unsure(release: Release, released: Released, answer: Answer, place: int) -> bool:
-    """Whether some group of an average, of those that are shown, may have no rows."""
-    each = release.estimates[place]
-    if not each.kind.averages or each.sum is None or each.count is None or not released.groups:
-        return False
-    shown = np.ones(released.groups, dtype=bool)
-    if not release.query.stages:
-        shown[:] = False
-        shown[answer.groups] = True
-    return any(
-        bool((unsure_rows(one, place, released.at(rows).values) & shown[rows]).any()) for one, rows in release.sections
-    )
 
 
 def too_large(answer: Answer) -> tuple[str, ...]:

@@ -123,6 +123,8 @@ def _missing(plan: Aggregate) -> MissingBounds:
     return MissingBounds(
         f"one person may have any number of rows in {table.name}: how many of them are to be counted?",
         span=spans[0] if spans else None,
-        hint="Declare max_rows=4 on the table, or write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS "
-        "(max_rows_contributed = 4).\nOf those who have more, some are left out at random; noise grows with the limit.",
+        hint="Choose a limit that most people stay below, from what you know and not from the data.\n"
+        "For a limit of 20, declare max_rows=20 on the table, or write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS "
+        "(max_rows_contributed = 20).\n"
+        "Of a person with more rows, dpsql drops some at random. Noise grows with the limit.",
     )

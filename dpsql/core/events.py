@@ -15,6 +15,7 @@ from numbers import Integral
 from dpsql.core.loss import exact
 from dpsql.core.rounding import total
 from dpsql.errors import InvalidPrivacyParameter, as_written
+from dpsql.schema.argument_names import checked_methods
 from dpsql.schema.frozen import dataclass
 
 Number = float | Decimal | Fraction
@@ -39,6 +40,7 @@ def whole(value: object, name: str) -> int:
     return int(value)
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Laplace:
     """Continuous Laplace noise of this scale on one number of this sensitivity (both in the number's unit).
@@ -61,6 +63,7 @@ class Laplace:
         return self.sensitivity / self.scale
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Gaussian:
     """Continuous Gaussian noise of this standard deviation on a vector of this L2 sensitivity."""
@@ -80,6 +83,7 @@ class Gaussian:
         return self.sensitivity**2 / (2 * self.sigma**2)
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Pure:
     """Any epsilon-DP step."""
@@ -92,6 +96,7 @@ class Pure:
         object.__setattr__(self, "count", whole(count, "count"))
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Approx:
     """Any (epsilon, delta)-DP step: a selection of groups; with epsilon 0, the delta of a threshold on noisy counts."""
@@ -108,6 +113,7 @@ class Approx:
             raise InvalidPrivacyParameter(f"delta must be below 1, got {delta}.")
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Concentrated:
     """Any rho-zCDP step; the discrete Gaussian is one, by its variance (Canonne, Kamath, Steinke 2020, theorem 14)."""

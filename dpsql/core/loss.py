@@ -12,6 +12,7 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 
 from dpsql.errors import InvalidPrivacyParameter, as_written
+from dpsql.schema.argument_names import checked_methods
 from dpsql.schema.frozen import dataclass
 
 SMALLEST_EPSILON = Fraction(1, 10**9)
@@ -80,6 +81,7 @@ def as_delta(value: object, name: str = "delta") -> Fraction:
     return number
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class PrivacyLoss:
     """An (epsilon, delta) guarantee. Sums are basic composition (Dwork, Roth 2014, theorem 3.16)."""

@@ -15,6 +15,10 @@ from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
 from dpsql.schema.columns import EARLIER, Type
 
 _SCALED = "Noise is scaled to how much one person can change the {}; without bounds that is unlimited.\n"
+_CHOICE = (
+    "These bounds are an example:\n"
+    "choose bounds that most values lie between, from what you know and not from the data."
+)
 _FIRST, _LAST = "2000-01-01", "2030-12-31"
 
 
@@ -30,7 +34,7 @@ def missing_bounds(
         return MissingBounds(
             f"{shown} has no bounds: {argument} can be as large as {_how_far(expr, known)}.",
             span=aggregation.span,
-            hint=f"{why}Limit it, for example {_clamped(shown, argument)}.",
+            hint=f"{why}Limit it to what you know of it, for example {_clamped(shown, argument)}.",
         )
     column = loose[0]
     of_sub_query = column.table not in {scan.name for scan in scans_of(source) if scan.table.version != SHOWN}
@@ -42,7 +46,7 @@ def missing_bounds(
         f"{shown} needs bounds for {name}.",
         span=aggregation.span,
         hint=f"{why}{declare or 'Write '}{_clamped(shown, column)}. "
-        f"Choose them from what you know, not from the data.{chosen if of_sub_query and _chooses(source) else ''}",
+        f"{_CHOICE}{chosen if of_sub_query and _chooses(source) else ''}",
     )
 
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from dpsql.core.ledger.account import Part
 from dpsql.plan.expressions import Call, Column, Expr, Literal, conjuncts
 from dpsql.plan.nodes import Scan, Source, filters_of, scans_of
 from dpsql.schema.columns import Type
-from dpsql.schema.table_words import BY_PARTS
 
 MOST_PARTS = 1000
 """A query about more parts than this counts as one about everything."""
 
 
-def parts_of(source: Source, session: str) -> tuple[Part, ...]:
-    """The parts that hold every row that can reach the aggregate; none where the text does not confine them.
+def parts_of(source: Source, state: Callable[[str], str | None]) -> tuple[Part, ...]:
+    """The parts that hold every row that can reach the aggregate; none where the text does not confine them. state: of
+    a table by its folded name, a text that differs, next to its version, wherever its rows may; None where nothing
+    tells.
 
     Proof: a predicate of `filters_of` is TRUE for each row above it, and one of its conjuncts says that the partition's
     column equals one of some constants of the text. So rows with other values do not change the exact answer, whatever
     the data are. The value of the column is the one that the scan gives, after declared facts; for the same row it is
-    the same in all queries of the same declaration and data, which the name of the partition tells: column, facts, and
-    version (or `session`, where there is none, or each part has its own).
+    the same in all queries of the same declaration and data, which the name of the partition tells: column, facts,
+    version, and the state of the rows when the query is asked. A row that has moved to another value since pays for
+    both.
     """
     private = [scan for scan in scans_of(source) if not scan.table.public]
     if len(private) != 1 or private[0].table.partition is None:
@@ -35,10 +38,10 @@ def parts_of(source: Source, session: str) -> tuple[Part, ...]:
             values = _confined(term, scan, column.name)
             if values is not None:
                 confined = set(values) if confined is None else confined & set(values)
-    if confined is None or len(confined) > MOST_PARTS:
+    now = state(table.name.casefold())
+    if confined is None or now is None or len(confined) > MOST_PARTS:
         return ()
-    own = session if table.version in (None, BY_PARTS) else ""
-    facts = hashlib.sha256(f"{column!r}{table.version!r}{own}".encode()).hexdigest()[:16]
+    facts = hashlib.sha256(f"{column!r}{table.version!r}{now}".encode()).hexdigest()[:16]
     name = f"{column.name}#{facts}"
     parts = {Part(table.name.casefold(), name, each) for each in confined if each}
     return tuple(sorted(parts)) or (Part(table.name.casefold(), name, "nothing"),)

@@ -13,6 +13,7 @@ from typing import Literal
 
 from dpsql.core.contribution import Bounds, bounds_of
 from dpsql.core.missing_bounds import missing_bounds
+from dpsql.core.row_work import check_row_work
 from dpsql.core.stability import stability
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.plan.aggregates import Aggregation
@@ -93,6 +94,7 @@ def analyse(
     number of rows; it speaks of parts of arguments as they are `written`."""
     below = stability(plan.input)
     bounds = bounds_of(plan, options)
+    check_row_work(plan)
     known = known_of(plan.input)
     grouped = bool(plan.keys)
     reaches = below.every_row and not grouped and bounds.rows == ONE_ROW and bool(below.by_unit)

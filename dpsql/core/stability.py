@@ -61,15 +61,16 @@ def stability(node: object) -> Stability:
 @stability.register
 def _(scan: Scan) -> Stability:
     """Without a declared unit each row is one: adding, removing or changing a unit adds, removes or changes one row of
-    the scan. With one, rows belong to the value at the end of its path (rows without are left out): neighbours differ
-    in the rows of one value, however many. A path leads through tables whose rows have units too: at its last step it
-    takes the row of the smallest unit, so a row's unit follows from the unit of the row that it is led to.
-    A public table is the same in all neighbours."""
+    the scan. Where the source can drop a row because of its cells, a changed row can also enter or leave, as at a
+    filter: the number of rows is not public. With a declared unit, rows belong to the value at the end of its path
+    (rows without are left out): neighbours differ in the rows of one value, however many. A path leads through tables
+    whose rows have units too: at its last step it takes the row of the smallest unit, so a row's unit follows from the
+    unit of the row that it is led to. A public table is the same in all neighbours."""
     table = scan.table
     if table.public:
         return Stability({}, every_row=True)
     if table.unit is None:
-        return Stability({table.name.casefold(): 1}, every_row=True)
+        return Stability({table.name.casefold(): 1}, every_row=not table.can_drop_rows)
     one = not table.unit.steps and (table.unit.column,) in table.unique
     return Stability({DECLARED: None}, every_row=False, expected=1 if one else None)
 

@@ -8,6 +8,7 @@ tables, which are DataFrames, are brought to it. So one row more cannot move a q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
@@ -40,9 +41,19 @@ class Store(Protocol):
     def source(self) -> Any:
         """What the store was made of, or the like."""
 
-    def check(self) -> None:
-        """Raises InvalidSchema where its rows lie in files that are gone, or have other columns by now: before
-        anything is charged for reading them. Reads no row."""
+    def stamps(self) -> object:
+        """A value that differs wherever the rows may differ: of rows in files, what the files are like now; `()` for
+        rows that are held in this process; None where nothing can tell, as of a program that is run with each question.
+        Reads no row. Raises InvalidSchema where a file is gone."""
+
+
+class OpenSources(Protocol):
+    """The sources of one question, opened before it is charged, and held until it is answered."""
+
+    @property
+    def stamps(self) -> Mapping[str, object]:
+        """Of tables by folded name, their stores' stamps when they were opened. A table that is not here is held in
+        this process."""
 
 
 class Engine(Protocol):
@@ -70,8 +81,14 @@ class Engine(Protocol):
     def together(self, sources: Mapping[str, object]) -> None:
         """Raises InvalidSchema where sources that it reads, by table name, cannot be asked about in one query."""
 
-    def executor(self, stores: Mapping[str, Any]) -> Executor:
-        """An Executor over its own stores, found by table name."""
+    def open(self, stores: Mapping[str, Any]) -> AbstractContextManager[Any]:
+        """OpenSources of its own stores, by table name, or None where nothing is to be opened. What a run can meet
+        without a row being read is met here, before anything is charged: files that are gone, locked or of other
+        columns, a driver that is missing, a folder that cannot be written to. Raises DPSQLError."""
+
+    def executor(self, stores: Mapping[str, Any], sources: Any = None) -> Executor:
+        """An Executor over its own stores, found by table name. sources: what `open` gave for them; None: each run
+        opens what it reads."""
 
     def within(self, resources: Resources) -> Engine:
         """The engine that uses no more of the machine than the owner says. Raises InvalidArgument where it cannot keep
@@ -142,9 +159,9 @@ def _same_engine(engines: Iterable[Engine]) -> str:
     return "All tables of people's rows that are asked about together have to be of one kind: engine= cannot help here."
 
 
-def executor_of(stores: Mapping[str, Store], engine: Engine) -> Executor:
+def executor_of(stores: Mapping[str, Store], engine: Engine, sources: OpenSources | None = None) -> Executor:
     """An engine's executor over its own stores of people's rows, and over public tables, which are brought to it."""
-    return engine.executor({name: _brought(store, engine) for name, store in stores.items()})
+    return engine.executor({name: _brought(store, engine) for name, store in stores.items()}, sources)
 
 
 def _brought(store: Store, engine: Engine) -> Any:

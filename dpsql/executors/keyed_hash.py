@@ -134,7 +134,7 @@ def limbs_of(kind: Type) -> Limbs:
         return Limbs(Form.TEXT)
     if kind is Type.REAL:
         return Limbs(Form.REAL)
-    if kind is Type.OTHER:
+    if kind.opaque:
         return Limbs(Form.PRESENCE)
     if kind is Type.BOOLEAN:
         return Limbs(Form.WHOLE, 0, 1)

@@ -10,6 +10,7 @@ import re2
 
 from dpsql.plan.functions.text import MOST_CHARACTERS
 
+_ANYWHERE = re2._re2.RE2.Anchor.UNANCHORED
 MOST_MEMORY = 1 << 20
 """Bytes for the program of a pattern, and what it remembers while it runs."""
 
@@ -39,6 +40,12 @@ class Re2Pattern:
         found: int = self._pattern.groups
         return found
 
+    @property
+    def size(self) -> int:
+        """As of `Pattern`."""
+        found: int = self._pattern.programsize
+        return found
+
     def found(self, text: str) -> bool:
         """As of `Pattern`."""
         cell = _bytes(text)
@@ -66,16 +73,16 @@ class Re2Pattern:
         place, last = 0, -1
         room = _MOST_BYTES
         while place <= len(cell) and room >= 0:
-            match = self._pattern.search(cell, place)
-            if match is None:
+            spans = self._pattern._regexp.Match(_ANYWHERE, cell, place, len(cell))
+            start, end = spans[0]
+            if start < 0:
                 break
-            start, end = match.span()
             piece = cell[place:start]
             if start == end == last:  # an empty match where one has just ended
                 after = place + _width(cell[place : place + 1])
                 piece, place = cell[place:after], after
             else:
-                piece += b"".join(each if isinstance(each, bytes) else match.group(each) or b"" for each in parts)
+                piece += b"".join(each if isinstance(each, bytes) else cell[slice(*spans[each])] for each in parts)
                 place = last = end
             pieces.append(piece)
             room -= len(piece)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpsql.owner.mistakes import Mistake, check
     from dpsql.owner.rehearsal import Rehearsal, rehearse
     from dpsql.owner.suggestion import init, suggest_schema
+    from dpsql.owner.todos import Todo, open_todos
 
 __all__ = [
     "Bill",
@@ -20,11 +21,13 @@ __all__ = [
     "LedgerReport",
     "Mistake",
     "Rehearsal",
+    "Todo",
     "check",
     "check_data",
     "cost",
     "export_ledger",
     "init",
+    "open_todos",
     "rehearse",
     "renew_ledger",
     "show_ledger",
@@ -38,11 +41,13 @@ _HOMES = {
     "LedgerReport": "ledgers",
     "Mistake": "mistakes",
     "Rehearsal": "rehearsal",
+    "Todo": "todos",
     "check": "mistakes",
     "check_data": "data_checks",
     "cost": "costs",
     "export_ledger": "ledgers",
     "init": "suggestion",
+    "open_todos": "todos",
     "rehearse": "rehearsal",
     "renew_ledger": "ledgers",
     "show_ledger": "ledgers",

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from dpsql.core.ledger.clock import now, text_of
 from dpsql.core.ledger.errors import told
-from dpsql.core.ledger.file import copied, open_ledger
+from dpsql.core.ledger.file import copied, open_ledger, rules_of
 from dpsql.core.ledger.shares import Loss
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.core.samplers import fresh_key
-from dpsql.errors import InvalidArgument
+from dpsql.errors import InvalidArgument, LedgerError
 from dpsql.owner import access, anchors
 from dpsql.session.owner_file import Schema
 
@@ -62,12 +62,13 @@ def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | Non
     without shares). Returns what was charged, by analyst. What was there before is kept beside it, under another name.
 
     Until then the ledger stays as it is. Anchors of before are void: whoever sends one is told. Raises InvalidArgument
-    (a server serves it), InvalidSchema, LedgerError."""
+    (a server serves it), InvalidSchema, LedgerError (also for a copy from before `dpsql ledger renew`)."""
     target = _ledger_file(schema)
     with alone(access.access_file(schema)), _draft_of(target) as draft:
         with closing(open_ledger(file, owner=True)):
             pass
         copied(file, draft)
+        _check_total(schema, draft)
         moment = text_of(now())
         with closing(open_ledger(draft, owner=True)) as ledger:
             charged = ledger.restored(f"put back from a copy on {moment[:10]}", spent_since)
@@ -78,6 +79,23 @@ def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | Non
         draft.replace(target)
     with closing(access.ledger_of(schema)):  # as a server would open it
         return charged
+
+
+def _check_total(schema: Schema, copy: Path) -> None:
+    """Refuse a copy whose total is not the schema's: it was made before the total was renewed. Raises LedgerError."""
+    rules, declared = rules_of(copy), schema.budget
+    if rules is None or declared is None or rules.budget.loss == declared.loss:
+        return
+    own, name = rules.budget.loss, schema.file.name if schema.file is not None else "SCHEMA"
+    pairs = (("epsilon", own.epsilon, declared.loss.epsilon), ("delta", own.delta, declared.loss.delta))
+    words = [f"{word} = {float(old)!r}" for word, old, new in pairs if old != new]
+    options = [f"--{word} {float(new)!r}" for word, old, new in pairs if old != new or word == "epsilon"]
+    raise LedgerError(
+        f"the copy has the total {own}, and {name} has {declared.loss}: the total was set anew after the copy. "
+        "The ledger was not changed.",
+        hint=f"Write {' and '.join(words)} in [budget] of {name}, restore the copy, then run\n"
+        f"dpsql ledger renew {name} {' '.join(options)} --reason TEXT",
+    )
 
 
 def losses_of(words: list[str]) -> dict[str, Loss]:

@@ -7,22 +7,28 @@ command leads here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpsql.executors.base import public_frame
+from dpsql.executors.base import MOST_PUBLIC, public_frame
+from dpsql.executors.duckdb.public import CheckedRows, rows_to_check
 from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.owner.cell_checks import Flags, bare_store, misfits
+from dpsql.owner.line_checks import FIRST, TableLines, lines_of_table
+from dpsql.owner.suggestion import may_name_people
 from dpsql.plan.expressions import Vector
-from dpsql.schema.columns import TableSchema, Type
+from dpsql.schema.argument_names import checked_names
+from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 from dpsql.session.public_tables import resolved
 from dpsql.session.tables import all_tables
+from dpsql.sources.stored import StoredFiles
 
 Codes = npt.NDArray[np.int64]
 NOBODY = -1
@@ -30,40 +36,136 @@ NOBODY = -1
 
 @dataclass(frozen=True)
 class Finding:
-    """Rows that are not as their owner declares: of which table, in what way, how many, and what becomes of them."""
+    """Rows that are not as their owner declares: of which table, in what way, how many, and what becomes of them.
+    lines: the first of them in text files (with the file's name where there are several), or their rows."""
 
     table: str
     what: str
     rows: int
     outcome: str
+    lines: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.what}: {self.rows:,} {'row' if self.rows == 1 else 'rows'}, {self.outcome}"
+        first = f" (first: {', '.join(self.lines)})" if self.lines else ""
+        return f"{self.table}: {self.what}: {self.rows:,} {'row' if self.rows == 1 else 'rows'}, {self.outcome}{first}"
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """How many rows have one value of a column that may name people, at most."""
+
+    table: str
+    column: str
+    rows: int
+    by_row: bool
+    """Whether each row is a unit."""
+
+    def __str__(self) -> str:
+        apart = ' Each of these rows is protected separately, as the unit is "row" or not decided.'
+        return (
+            f"{self.table}: {self.column}: one value has up to {self.rows:,} {'row' if self.rows == 1 else 'rows'}."
+            f"{apart if self.by_row and self.rows > 1 else ''} This is the number of one person, so it must not become "
+            "max_rows: whoever reads the limit would learn it. Choose a limit that you know most people stay below."
+        )
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What the rows of an owner's file's tables have next to its declarations."""
+
+    findings: tuple[Finding, ...]
+    repeats: tuple[Repeats, ...]
+
+
+@checked_names
 def check_data(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
-    """What the rows of an owner's file's tables have beside its declarations: duplicates of unique keys, cells outside
-    bounds, keys that are not listed, NULLs where none are said to be, rows beyond `max_rows`, rows that nobody owns.
+    """What the rows of an owner's file's tables have beside its declarations: cells that cannot be read as their types
+    or in their encoding, lines that break the rule of their format, duplicates of unique keys, cells outside bounds,
+    keys that are not listed, NULLs where none are said to be, rows beyond `max_rows`, rows that nobody owns.
 
     Exact numbers of private rows: for the owner's eyes. Limits on groups depend on the query, and are not looked at.
     Tables without a path are left out. Raises InvalidSchema.
     """
-    tables = all_tables({}, Schema.from_toml(Path(path)), ())
+    return report_data(path).findings
+
+
+def report_data(path: str | os.PathLike[str]) -> DataReport:
+    """As `check_data`, and how many rows one value of a column has that may name people. Raises InvalidSchema."""
+    declared = Schema.from_toml(Path(path))
+    tables = all_tables({}, declared, ())
     schemas = resolved(tables)
-    frames = {name.casefold(): public_frame(table.frame) for name, table in tables.items()}
-    stores = {name: _store(frame, schemas[name]) for name, frame in frames.items()}
-    return tuple(finding for name in stores for finding in _of_table(schemas[name], stores, schemas))
+    rows = {name.casefold(): _rows(table.frame) for name, table in tables.items()}
+    stores = {name: bare_store(each.frame, schemas[name]) for name, each in rows.items()}
+    entries = {name.casefold(): entry for name, entry in declared.tables.items()}
+    findings: list[Finding] = []
+    for name, store in stores.items():
+        lines = lines_of_table(entries[name], tuple(column.name for column in schemas[name].columns))
+        findings += [*_lines(schemas[name], lines), *_misfits(schemas[name], store, lines)]
+        findings += _stored(schemas[name], rows[name], entries[name].declaration.named, lines)
+        findings += _of_table(schemas[name], stores, schemas, lines)
+    return DataReport(tuple(findings), tuple(each for name in stores for each in _repeats(schemas[name], stores[name])))
 
 
-def _store(frame: object, schema: TableSchema) -> ColumnStore:
-    """The columns as they are stored, with nothing enforced but their types."""
+def _rows(source: object) -> CheckedRows:
+    if isinstance(source, StoredFiles):
+        return rows_to_check(source, MOST_PUBLIC)
+    frame = public_frame(source)
     assert isinstance(frame, pd.DataFrame)
-    bare = [replace(column, bounds=None, keys=None, nullable=True) for column in schema.columns]
-    return ColumnStore(frame, replace(schema, columns=tuple(bare), rows=len(frame) if schema.public else None))
+    return CheckedRows(frame, {}, {})
+
+
+def _stored(schema: TableSchema, rows: CheckedRows, declared: Collection[str], lines: TableLines) -> Iterator[Finding]:
+    """Findings about Parquet files: texts that are not UTF-8, and declared columns that queries refuse."""
+    for name, odd in rows.undecoded.items():
+        if odd.any():
+            yield Finding(schema.name, f"{name} is not UTF-8", int(odd.sum()), "NULL", _first(odd, lines))
+    for name, storage in rows.unread.items():
+        if name in declared:
+            what = f"{name} is stored as {storage}, which can end a query by one cell"
+            yield Finding(schema.name, what, len(rows.frame), "refused where a query reads it")
+
+
+def _lines(schema: TableSchema, lines: TableLines) -> Iterator[Finding]:
+    for kind, places in lines.broken.items():
+        yield Finding(schema.name, kind, places.count, "each a row of NULLs", places.first)
+    for column, places in lines.undecoded.items():
+        yield Finding(schema.name, f"{column} is {lines.undecoded_as}", places.count, "NULL", places.first)
+
+
+def _misfits(schema: TableSchema, store: ColumnStore, lines: TableLines) -> Iterator[Finding]:
+    for column in schema.columns:
+        if column.type.opaque or not column.nullable:  # the latter are told as what is never NULL
+            continue
+        fits, unfit = misfits(store, column)
+        if unfit.any():
+            none = f"no cell of {column.name} can be read as {column.type}"
+            what = f"{column.name} cannot be read as {column.type}" if fits.any() else none
+            yield Finding(schema.name, what, int(unfit.sum()), "NULL", _first(unfit, lines))
+        elif lines.is_json and store.rows and not fits.any() and column.name not in lines.undecoded:
+            yield Finding(schema.name, f"{column.name} is in no line", store.rows, "NULL")
+
+
+def _first(rows: Flags, lines: TableLines) -> tuple[str, ...]:
+    return tuple(map(lines.place_of, np.flatnonzero(rows)[:FIRST].tolist()))
+
+
+def _repeats(schema: TableSchema, store: ColumnStore) -> Iterator[Repeats]:
+    """For private tables; of a column that is declared unique it is known."""
+    unit = schema.unit_word.column if schema.unit_word else ""
+    for column in schema.columns:
+        if schema.public or column.type.opaque or not (column.name == unit or may_name_people(column.name)):
+            continue
+        codes = _codes(store, column.name)
+        most = int(np.bincount(codes[codes != NOBODY]).max()) if (codes != NOBODY).any() else 0
+        if most:
+            yield Repeats(schema.name, column.name, most, by_row=schema.unit_word is None)
 
 
 def _of_table(
-    schema: TableSchema, stores: Mapping[str, ColumnStore], schemas: Mapping[str, TableSchema]
+    schema: TableSchema,
+    stores: Mapping[str, ColumnStore],
+    schemas: Mapping[str, TableSchema],
+    lines: TableLines,
 ) -> Iterator[Finding]:
     store, name = stores[schema.name.casefold()], schema.name
     findings = [
@@ -72,6 +174,13 @@ def _of_table(
         *(() if schema.public or schema.unit_word is None else _units(schema, stores, schemas)),
     ]
     yield from (Finding(name, what, rows, outcome) for what, rows, outcome in findings if rows)
+    for column in schema.columns:
+        if not column.nullable and not column.type.opaque:
+            fits, _ = misfits(store, column)
+            what = f"{column.name} is declared never NULL, and is, or cannot be read"
+            outcome = "read as the lower bound, the first key, or the type's zero"
+            if not fits.all():
+                yield Finding(name, what, int((~fits).sum()), outcome, _first(~fits, lines))
 
 
 Found = Iterator[tuple[str, int, str]]
@@ -89,7 +198,7 @@ def _duplicates(schema: TableSchema, store: ColumnStore) -> Found:
 
 def _cells(schema: TableSchema, store: ColumnStore) -> Found:
     for column in schema.columns:
-        if column.type is Type.OTHER or (column.bounds is None and column.keys is None and column.nullable):
+        if column.type.opaque or (column.bounds is None and column.keys is None):
             continue
         block = store.reader(column.name)(0, store.rows)
         present = block.where_valid()
@@ -100,10 +209,6 @@ def _cells(schema: TableSchema, store: ColumnStore) -> Found:
         if column.keys is not None:
             listed = pd.Series(block.values[present]).isin([key for key in column.keys if key is not None])
             yield f"{column.name} not among its keys", int((~listed).sum()), "in no group"
-        if not column.nullable:
-            default = "read as the lower bound, the first key, or the type's zero"
-            what = f"{column.name} is declared never NULL, and is, or cannot be read"
-            yield what, int((~present).sum()), default
 
 
 def _units(schema: TableSchema, stores: Mapping[str, ColumnStore], schemas: Mapping[str, TableSchema]) -> Found:

@@ -1,4 +1,5 @@
-"""An owner's file beside the names and types of its files' columns: no row is read."""
+"""An owner's file beside the names and types of its files' columns. Rows of text are read until each column has a cell
+that fits its type, so of a file that is right a part of them."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from typing import Any
 
 from dpsql.errors import DPSQLError, InvalidSchema, did_you_mean
 from dpsql.executors.base import engine_of
+from dpsql.owner.cell_checks import unreadable_columns
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration, Stored, link, resolve
 from dpsql.schema.table_words import TableWords
-from dpsql.schema.text_format import LINES_ENDINGS
+from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.sources.files import files_of, kind_of
+from dpsql.sources.frames import with_types_of_text
 from dpsql.sources.stored import stored_files
 from dpsql.sources.text_files import header_of
 
@@ -37,14 +40,36 @@ def mistakes_of_headers(schema: Schema, content: Mapping[str, Any]) -> Iterator[
             yield (*where, "path"), error
             complete = False
             continue
-        wrong = dict(_of_table(name, stored, entry.declaration, content["tables"][name]))
+        as_read = with_types_of_text(entry.declaration) if is_lines(entry) else entry.declaration
+        wrong = dict(_of_table(name, stored, as_read, content["tables"][name]))
         yield from (((*where, *place), refusal) for place, refusal in wrong.items())
         if wrong:
             complete = False
         else:
-            resolved[name.casefold()] = resolve(name, stored, entry.declaration, rows=_rows(entry.declaration))
+            resolved[name.casefold()] = resolve(name, stored, as_read, rows=_rows(entry.declaration))
+            yield from _unreadable(name, entry, resolved[name.casefold()])
     if complete:
         yield from _of_paths(resolved, {name.casefold(): name for name in schema.tables})
+
+
+def is_lines(entry: TableEntry) -> bool:
+    """Whether a table is of text files or JSON lines."""
+    return entry.path is not None and kind_of(entry.path) in (*TEXT_ENDINGS, *LINES_ENDINGS)
+
+
+def _unreadable(name: str, entry: TableEntry, schema: TableSchema) -> Iterator[tuple[Place, DPSQLError]]:
+    """Columns of which no cell can be read, and types that an engine cannot read a stored column as."""
+    assert entry.path is not None
+    try:
+        source = stored_files(entry.path, entry.table)
+        engine = None if source is None else engine_of(source)
+        if engine is not None:
+            engine.store(source, schema)
+        elif is_lines(entry):
+            for column, error in unreadable_columns(entry, schema):
+                yield ("tables", name, *(("columns", column) if column else ("path",))), error
+    except DPSQLError as error:
+        yield ("tables", name, "path"), error
 
 
 def columns_at(entry: TableEntry) -> Iterable[Stored]:
@@ -104,8 +129,8 @@ def _only(column: str, facts: Mapping[str, Any]) -> Any:
 
 def _words_apart(words: TableWords) -> Iterator[tuple[str, TableWords]]:
     """The words that name columns, each with what it needs."""
-    if words.unit is not None:
-        yield "unit", TableWords(unit=words.unit)
+    if words.is_unit_decided:
+        yield "unit", TableWords(unit=words.unit, rows_are_units=words.rows_are_units)
     for key in words.unique:
         yield "unique", TableWords(unique=(key,))
     if words.max_matches:

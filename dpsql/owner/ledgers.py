@@ -14,6 +14,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import show
 from dpsql.errors import InvalidArgument, InvalidSchema, as_written
+from dpsql.schema.argument_names import checked_names
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 
@@ -74,6 +75,7 @@ class LedgerReport:
         return max((len(str(each.cost)) for each in self.entries), default=0)
 
 
+@checked_names
 def show_ledger(path: str | os.PathLike[str]) -> LedgerReport:
     """What the ledger of an owner's file (or the ledger itself) holds; every hash is checked. Raises InvalidSchema,
     InvalidArgument where there is no ledger yet, and LedgerError."""
@@ -97,6 +99,7 @@ def show_ledger(path: str | os.PathLike[str]) -> LedgerReport:
         )
 
 
+@checked_names
 def verify_ledger(path: str | os.PathLike[str], anchor: str | None = None) -> str:
     """Check every line and hash of a ledger and, with an earlier anchor, that what it held then is still there. Returns
     the anchor of its last line, which is kept elsewhere. Raises what `show_ledger` raises."""
@@ -104,6 +107,7 @@ def verify_ledger(path: str | os.PathLike[str], anchor: str | None = None) -> st
         return ledger.anchor
 
 
+@checked_names
 def export_ledger(path: str | os.PathLike[str]) -> str:
     """The ledger as JSON: rules, every line and its hash, numbers as exact fractions. Raises what `show_ledger`
     raises."""
@@ -111,6 +115,7 @@ def export_ledger(path: str | os.PathLike[str]) -> str:
         return ledger.to_json()
 
 
+@checked_names
 def renew_ledger(
     schema: str | os.PathLike[str], *, epsilon: float, delta: float | None = None, reason: str
 ) -> tuple[str, ...]:

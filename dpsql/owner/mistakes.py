@@ -1,4 +1,5 @@
-"""All mistakes of an owner's file at once, each with the table, the setting and the line. Headers are read at most.
+"""All mistakes of an owner's file at once, each with the table, the setting and the line. Of data files
+headers are read, and rows of text until each column has a cell that fits its type.
 
 Every setting is asked about by itself first, by the same reader that a session uses, so each error has the words that a
 session would have. What is wrong alone is left out, and the rest is asked about together: facts of a column, words of a
@@ -19,6 +20,7 @@ from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.errors import DPSQLError, InvalidSchema
 from dpsql.owner.headers import mistakes_of_headers
 from dpsql.owner.toml_lines import Path, lines_of
+from dpsql.schema.argument_names import checked_names
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.text_format import TEXT_WORDS
 from dpsql.session.owner_file import Schema
@@ -46,9 +48,11 @@ class Mistake:
         return "\n  ".join(filter(None, lines))
 
 
+@checked_names
 def check(path: str | os.PathLike[str]) -> tuple[Mistake, ...]:
     """The mistakes of an owner's file, in the order of its lines; none for a file that a session takes. Of data files
-    the names and types of columns are read, and no row. Raises InvalidSchema where there is no file."""
+    the names and types of columns are read, and rows of text until each column has a cell that fits its type: a column
+    of which no cell does is a mistake. Raises InvalidSchema where there is no file."""
     file = File(path)
     try:
         text = file.read_bytes().decode("utf-8")
@@ -68,7 +72,7 @@ def _mistake(place: Path, error: DPSQLError, lines: Mapping[Path, int]) -> Mista
     line = next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), 0)
     table = place[1] if place[0] == "tables" and len(place) > 1 else ""
     key = ".".join(each for each in place[2 if table else 0 :] if each != "columns")
-    return Mistake(line, table, key, error.message, error.hint)
+    return Mistake(line, table, key, error.message, error.about.get("hint in a file", error.hint))
 
 
 def _errors(content: Mapping[str, Any], folder: File) -> Iterator[tuple[Path, DPSQLError]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,14 +21,21 @@ from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import InvalidSchema
+from dpsql.executors.resources import AUTO
+from dpsql.owner.todos import check_finished
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration
-from dpsql.session.owner_file import Schema
+from dpsql.schema.declaration import Declaration, Stored, resolve
+from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
+from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.session.session import Session
 from dpsql.session.table import Table
+from dpsql.sources.files import kind_of
+from dpsql.sources.frames import with_types_of_text
+from dpsql.sources.stored import Origin, has_parts
 
 HEADING = "MADE-UP ROWS"
+_LINES = (*TEXT_ENDINGS, *LINES_ENDINGS)
 PEOPLE = 1_000
 PUBLIC = 20
 _STEP = 0.6180339887498949
@@ -48,19 +54,34 @@ class Rehearsal(Session):
         return replace(answer, heading=HEADING, footer=footer)
 
 
-def rehearse(schema: str | os.PathLike[str] | Schema, **more: Any) -> Rehearsal:
+def rehearse(schema: str | os.PathLike[str] | Schema, *, budget: Budget | None = None, **more: Any) -> Rehearsal:
     """A session over made-up rows of an owner's file: 1,000 a table, 20 where it is public. The data files are not
     read, and need not be there; the ledger is neither read nor written, and no budget ends.
 
-    A column that the file does not declare is unknown here, though a data file may have it. more: `epsilon`, `delta`
-    and `max_epsilon` of a Session. Raises InvalidSchema.
+    What a session refuses is refused here too: a file without a budget, unless one is given, one whose unit is still a
+    TODO, and what the engine that would read the files does not have. A column that the file does not declare is
+    unknown here, though a data file may have it. more: `epsilon`, `delta` and `max_epsilon` of a Session. Raises
+    InvalidSchema.
     """
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(Path(schema))
-    tables = {name: _table(name, entry.declaration, declared) for name, entry in declared.tables.items()}
+    tables = {name: _table(name, entry, declared) for name, entry in declared.tables.items()}
     if not tables:
         raise InvalidSchema("there is no table to make up rows of.", hint="Add one: [tables.people].")
-    bare = Schema(neighbours=declared.neighbours, accountant=declared.accountant)
-    return Rehearsal(tables, schema=bare, budget=_budget(declared.budget), ledger=False, **more)
+    if not isinstance(schema, Schema):
+        check_finished(schema)
+    if declared.budget is None and budget is None:
+        raise InvalidSchema(
+            "the file has no budget: how much may all answers together tell about one person?",
+            hint="Add it: [budget], and below it epsilon = 3.",
+        )
+    bare = Schema(neighbours=declared.neighbours, accountant=declared.accountant, engine=_engine(declared))
+    return Rehearsal(tables, schema=bare, budget=_budget(budget or declared.budget), ledger=False, **more)
+
+
+def _engine(declared: Schema) -> str:
+    """The engine that would read the files, as far as it is a part of this process."""
+    stored = any(each.path is not None and kind_of(each.path) not in _LINES for each in declared.tables.values())
+    return "duckdb" if declared.engine == "duckdb" or (declared.engine == AUTO and stored) else AUTO
 
 
 def _budget(declared: Budget | None) -> Budget:
@@ -68,7 +89,8 @@ def _budget(declared: Budget | None) -> Budget:
     return Budget(10**6, 0 if declared is not None and not declared.loss.delta else 0.5)
 
 
-def _table(name: str, declared: Declaration, schema: Schema) -> Table:
+def _table(name: str, entry: TableEntry, schema: Schema) -> Table:
+    declared = _as_read(entry)
     rows = PUBLIC if declared.table.public else PEOPLE
     columns = list(declared.named)
     if not columns:
@@ -76,9 +98,34 @@ def _table(name: str, declared: Declaration, schema: Schema) -> Table:
             f"[tables.{name}] declares no column, so there is nothing to make up.",
             hint="dpsql init writes the columns of a file with their types.",
         )
+    stored = [Stored(column, _type(declared, column), True, _type(declared, column)) for column in columns]
+    resolve(name, stored, declared, rows=rows if declared.table.public else None)  # before rows are made by its words
     series = {column: _cells(column, declared, rows, schema) for column in columns}
     words = replace(declared.table, version=None)
-    return Table.of(pd.DataFrame(series), replace(declared, table=words))
+    drops = entry.text.multiline or (entry.path is not None and has_parts(entry.path))
+    return Table.of(pd.DataFrame(series), replace(declared, table=words), Origin((), (), can_drop_rows=drops))
+
+
+def _as_read(entry: TableEntry) -> Declaration:
+    """What is declared of a table, with the type of each column: of text as it would be read, of others as far as
+    declared facts tell."""
+    declared = with_types_of_text(entry.declaration)
+    is_text = entry.path is not None and kind_of(entry.path) in _LINES
+    inferred = {name: _inferred(None if is_text else _fact(declared.keys, name)) for name in declared.named}
+    known = {name: _fact(declared.types, name) for name in declared.named}
+    return replace(declared, types={name: known[name] or kind for name, kind in inferred.items()})
+
+
+def _inferred(keys: Sequence[Any] | None) -> Type:
+    """The type of keys; text where there are none."""
+    first = next((key for key in keys or () if key is not None), "")
+    if isinstance(first, bool):
+        return Type.BOOLEAN
+    return Type.INTEGER if isinstance(first, int) else Type.REAL if isinstance(first, float) else Type.TEXT
+
+
+def _type(declared: Declaration, column: str) -> Type:
+    return Type(_fact(declared.types, column))
 
 
 def _cells(column: str, declared: Declaration, rows: int, schema: Schema) -> pd.Series:
@@ -88,7 +135,9 @@ def _cells(column: str, declared: Declaration, rows: int, schema: Schema) -> pd.
         target = _declared(schema, word.table)
         there = PUBLIC if target.table.public else PEOPLE
         keys = _cells(_known(target, word.key), target, there, schema)
-        return keys.iloc[(spread * there).astype(int)].reset_index(drop=True)
+        led_to = keys.iloc[(spread * there).astype(int)].reset_index(drop=True)
+        own = _type(declared, column)
+        return led_to if own is _type(target, _known(target, word.key)) else _typed(own, np.arange(rows), None)
     if any([column.casefold()] == [each.casefold() for each in key] for key in declared.table.unique):
         return _typed(_type(declared, column), np.arange(rows), None)
     keys_of_column = _fact(declared.keys, column)
@@ -117,27 +166,13 @@ def _known(declared: Declaration, column: str) -> str:
 def _declared(schema: Schema, table: str) -> Declaration:
     for name, entry in schema.tables.items():
         if name.casefold() == table.casefold():
-            return entry.declaration
+            return _as_read(entry)
     raise InvalidSchema(f'a unit leads to table "{table}", which the file does not have.')
 
 
-def _type(declared: Declaration, column: str) -> Type:
-    """As a text file would be read: the declared type, else that of bounds or keys, else text."""
-    kind = _fact(declared.types, column)
-    if kind is not None:
-        return Type(kind)
-    bounds, keys = _fact(declared.bounds, column), _fact(declared.keys, column)
-    if bounds is not None:
-        last = bounds if isinstance(bounds, str) else bounds[-1]
-        return Type.DATE if isinstance(last, date) else Type.REAL
-    first = next((key for key in keys or () if key is not None), "")
-    if isinstance(first, bool):
-        return Type.BOOLEAN
-    return Type.INTEGER if isinstance(first, int) else Type.REAL if isinstance(first, float) else Type.TEXT
-
-
 def _typed(kind: Type, values: Sequence[Any] | npt.NDArray[Any], bounds: Any) -> pd.Series:
-    """Values as a column of a type: keys and numbers of rows as they are, shares between 0 and 1 stretched."""
+    """Values as a column of a type that can be NULL, as in files: keys and numbers of rows as they are, shares between
+    0 and 1 stretched."""
     cells = np.asarray(values)
     if cells.dtype.kind == "f" and not isinstance(values, list):
         low, high = _ends(kind, bounds)
@@ -146,13 +181,17 @@ def _typed(kind: Type, values: Sequence[Any] | npt.NDArray[Any], bounds: Any) ->
         letters = cells.dtype.kind == "f"
         return pd.Series([chr(97 + int(each) % 10) if letters else str(each) for each in cells.tolist()], dtype="str")
     if kind is Type.BOOLEAN:
-        return pd.Series([bool(each) if isinstance(each, bool) else bool(int(each) % 2) for each in cells.tolist()])
+        return pd.Series(
+            [bool(each) if isinstance(each, bool) else bool(int(each) % 2) for each in cells.tolist()], dtype="boolean"
+        )
     if kind.temporal:
         if cells.dtype.kind not in "if":
             return pd.Series(pd.to_datetime(cells))
         unit = "D" if kind is Type.DATE else "us"
         return pd.Series(cells.astype("int64").astype(f"datetime64[{unit}]").astype("datetime64[us]"))
-    return pd.Series(np.rint(cells.astype(float)).astype("int64") if kind is Type.INTEGER else cells.astype(float))
+    if kind is Type.INTEGER:
+        return pd.Series(np.rint(cells.astype(float)).astype("int64"), dtype="Int64")
+    return pd.Series(cells.astype(float))
 
 
 _DEFAULTS = {Type.DATE: (10_957, 18_262), Type.TIMESTAMP: (946_684_800 * 10**6, 1_577_836_800 * 10**6)}

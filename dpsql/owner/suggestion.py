@@ -1,38 +1,45 @@
 """An owner's file begun: the tables, their columns and types, and what is to be decided. Nothing else is taken from
 the data.
 
-A column's type is the first of a fixed list that all of its cells fit, so what enters is whether each cell is written
-as a number, a date or so, and neither the largest, nor which, nor how many there are: two files with the same names and
-types give the same text.
+A column's type and format are the first of fixed lists that all of its cells fit (`dpsql.owner.recognition`), so what
+enters is in which way all cells are written, and neither the largest, nor which, nor how many there are: two files with
+the same names, types and formats give the same text.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema, as_written
 from dpsql.executors.base import engine_of
 from dpsql.executors.pandas.engine import PANDAS
+from dpsql.owner.cell_checks import check_readable
+from dpsql.owner.recognition import Proposal, proposal_of_cells, proposal_of_objects, type_of_cells
+from dpsql.schema.argument_names import unknown_argument
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored
-from dpsql.schema.text_format import LINES_ENDINGS
+from dpsql.schema.text_format import (
+    LINES_ENDINGS,
+    TEXT_ENDINGS,
+    TEXT_WORDS,
+    TextFormat,
+    json_text,
+    words_in_toml,
+)
 from dpsql.session.paths import table_at
 from dpsql.session.table import as_table
 from dpsql.sources.files import kind_of, stem_of
 from dpsql.sources.json_lines import names_in
 from dpsql.sources.stored import DATABASE_ENDINGS, stored_files
+from dpsql.sources.text_files import mended_format
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PEOPLE = frozenset(
     {"id", "person", "people", "customer", "patient", "user", "client", "subject", "employee", "member"}
 )
@@ -49,8 +56,7 @@ _HEAD = """\
 neighbours = "unbounded"  # protects whether somebody is in the tables at all
 
 [budget]
-# TODO how much may all answers together tell about one person? Until it is said here, nothing is answered.
-# epsilon = ...
+# epsilon = ...  # TODO how much may all answers together tell about one person? Until it is said, nothing is answered
 # delta = ...
 """
 
@@ -60,25 +66,35 @@ _NAMES_TOO = """\
 """
 
 
-def suggest_schema(data: object, name: str = "data") -> str:
+def suggest_schema(data: object, name: str = "data", **text: Any) -> str:
     """An owner's file for a table, as TOML to be completed: types, `# TODO bounds`, units guessed by name as comments.
 
-    data: a DataFrame or another source that a Session takes, whose types are those of its storage, or the path of a
-    file. name: the table's. No bound, key, limit or count is in it. Raises InvalidSchema, InvalidArgument.
+    data: a DataFrame or another source that a Session takes, whose types are those of its storage (of a column of
+    Python objects that of its cells), or the path of a file. name: the table's. text: how a file of text is written
+    (delimiter, skip and the like, as of `Table`); what its header shows to be missing is added, to be checked. No
+    bound, key, limit or count is in it. Raises InvalidSchema, InvalidArgument.
     """
+    words = _words(text)
     if isinstance(data, str | os.PathLike):
-        return "\n".join([_HEAD, _of_file(Path(data), Path(data).parent, name if name != "data" else None)])
+        path = Path(data)
+        return "\n".join([_HEAD, _of_file(path, path.parent, name if name != "data" else None, words)])
+    if text:
+        raise InvalidArgument(f"{next(iter(text))}= is of text files.", hint="Leave it out.")
     if not isinstance(name, str) or not name:
         raise InvalidArgument(f"name must be the name of a table, got {as_written(name)}.")
     source = as_table(data).frame
-    columns = (engine_of(source) or PANDAS).columns(source)
-    return "\n".join([_HEAD, _section(name, None, [(each.name, each.type) for each in columns])])
+    columns = [
+        (each.name, proposal_of_objects(source[each.name]) if each.type is Type.OBJECT else Proposal(each.type))
+        for each in (engine_of(source) or PANDAS).columns(source)
+    ]
+    return "\n".join([_HEAD, _section(name, None, columns)])
 
 
-def init(files: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str] | None = None) -> Path:
+def init(files: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str] | None = None, **text: Any) -> Path:
     """Write an owner's file for data files, and return where: beside the first, `people.toml` for `people.csv` and
-    `dpsql.toml` for several, unless `output` says. A file that is there stays as it is. Raises InvalidArgument,
-    InvalidSchema."""
+    `dpsql.toml` for several, unless `output` says. A file that is there stays as it is. text: as of `suggest_schema`.
+    Raises InvalidArgument, InvalidSchema."""
+    words = _words(text)
     paths = [Path(each) for each in files]
     if not paths:
         raise InvalidArgument("no file to begin with.", hint="Name a file: dpsql init people.csv.")
@@ -90,10 +106,10 @@ def init(files: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]
     target = target if output is None else Path(output)
     if target.exists():  # before a long reading; told again below, where another was faster
         raise _taken(target)
-    text = "\n".join([_HEAD, *(_of_file(path, target.parent) for path in paths)])
+    content = "\n".join([_HEAD, *(_of_file(path, target.parent, words=words) for path in paths)])
     try:
         with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(content)
     except FileExistsError:
         raise _taken(target) from None
     except OSError as error:
@@ -105,22 +121,48 @@ def _taken(target: Path) -> InvalidArgument:
     return InvalidArgument(f"there is a file {target} already, and it stays.", hint="Name another: --output FILE.")
 
 
-def _of_file(path: Path, folder: Path, name: str | None = None) -> str:
+def _words(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Words about files of text. Raises InvalidArgument, InvalidSchema."""
+    unknown = next((word for word in text if word not in TEXT_WORDS), None)
+    if unknown is not None:
+        raise unknown_argument(unknown, tuple(TEXT_WORDS))
+    words = {word: list(value) if isinstance(value, tuple) else value for word, value in text.items()}
+    TextFormat.of("the text:", words)
+    return words
+
+
+def _of_file(path: Path, folder: Path, name: str | None = None, words: Mapping[str, Any] | None = None) -> str:
     """The section of a data file's table, or those of a database; its path as it leads there from the folder."""
     where = os.path.relpath(path.absolute(), folder.absolute())
     if path.suffix.casefold() in DATABASE_ENDINGS:
         return "\n".join(_of_database(path, where))
     stored = stored_files(path)
     if stored is not None:
-        columns = [(each.name, each.type) for each in _columns_of(stored)]
+        columns = [(each.name, Proposal(each.type)) for each in _columns_of(stored)]
     else:
-        named = names_in(path) if kind_of(path) in LINES_ENDINGS else []
-        frame, _, _ = table_at(path, Declaration.of(types=dict.fromkeys(named, "text")))
-        columns = [(str(label), type_of_cells(frame[label])) for label in frame.columns]
-        if named:
-            return _NAMES_TOO + _section(name or stem_of(path), where, columns)
-        return _doubts(path.name, [label for label, _ in columns]) + _section(name or stem_of(path), where, columns)
+        return _of_text(path, where, name or stem_of(path), words or {})
     return _section(name or stem_of(path), where, columns)
+
+
+def _of_text(path: Path, where: str, name: str, words: Mapping[str, Any]) -> str:
+    """The section of a file of lines."""
+    named = names_in(path) if kind_of(path) in LINES_ENDINGS else []
+    form = TextFormat.of(f"{path.name}:", words)
+    if kind_of(path) in TEXT_ENDINGS:
+        form = mended_format(path, form)
+    frame, _, _ = table_at(path, Declaration.of(types=dict.fromkeys(named, "text")), form)
+    columns = [(str(label), proposal_of_cells(frame[label])) for label in frame.columns]
+    kinds = [(name, Type.TEXT if proposal.words else proposal.type) for name, proposal in columns]
+    check_readable(path, form, frame, kinds)
+    if named:
+        return _NAMES_TOO + _section(name, where, columns)
+    doubts = "" if form.header is not None else _doubts(path.name, [label for label, _ in columns])
+    found = {word: value for word, value in form.words.items() if words.get(word) != value}
+    lines = [
+        f"{words_in_toml({word: value})}{'  # check: read from the first line' if word in found else ''}"
+        for word, value in form.words.items()
+    ]
+    return doubts + _section(name, where, columns, more=lines)
 
 
 def _doubts(file: str, names: Sequence[str]) -> str:
@@ -133,9 +175,7 @@ def _doubts(file: str, names: Sequence[str]) -> str:
             hint='Put the names in front, or write the file by hand, with header = ["age", "city"].',
         )
     doubts = "# TODO some of these columns are named like values. Is the first line of the file a row, and no header?\n"
-    sign = next((sign for sign in ";\t|" if len(names) == 1 and sign in names[0]), None)
-    apart = f"# TODO the header is one name. Is this between columns? Then: delimiter = {_text(sign)}\n" if sign else ""
-    return (doubts if values else "") + apart
+    return doubts if values else ""
 
 
 def _of_database(path: Path, where: str) -> Iterator[str]:
@@ -150,7 +190,7 @@ def _of_database(path: Path, where: str) -> Iterator[str]:
     if twice is not None:
         raise InvalidSchema(f'{path.name} has two tables "{twice}".', hint="Name one at a time in a file of your own.")
     for table in tables:
-        columns = [(each.name, each.type) for each in _columns_of(stored_files(path, table))]
+        columns = [(each.name, Proposal(each.type)) for each in _columns_of(stored_files(path, table))]
         yield _section(table.rpartition(".")[2], where, columns, table)
 
 
@@ -161,68 +201,51 @@ def _columns_of(source: object) -> Iterable[Stored]:
     return engine.columns(source)
 
 
-def type_of_cells(cells: pd.Series) -> Type:
-    """The first type that every cell of a text column fits; text where there are none. A number with zeros in front
-    (a post code) is text."""
-    texts = [text for text in pd.unique(cells.dropna()) if isinstance(text, str)]
-    if not texts:
-        return Type.TEXT
-    fitting = (kind for kind, fits in _RULES.items() if all(map(fits, texts)))
-    return next(fitting, Type.TEXT)
-
-
-def _is_moment(text: str) -> bool:
-    return _DAY.match(text) is not None and _reads(datetime.fromisoformat, text)
-
-
-def _reads(read: Callable[[str], object], text: str) -> bool:
-    try:
-        read(text)
-    except ValueError:
-        return False
-    return True
-
-
-_RULES: Mapping[Type, Callable[[str], bool]] = {
-    Type.INTEGER: lambda text: _WHOLE.fullmatch(text) is not None,
-    Type.REAL: lambda text: _NUMBER.fullmatch(text) is not None,
-    Type.BOOLEAN: lambda text: text.casefold() in ("true", "false"),
-    Type.DATE: lambda text: _DAY.fullmatch(text) is not None and _reads(date.fromisoformat, text),
-    Type.TIMESTAMP: _is_moment,
-}
-"""The types that texts may be of, in the order in which they are tried."""
-
-
-def _section(name: str, path: str | None, columns: Sequence[tuple[str, Type]], table: str | None = None) -> str:
+def _section(
+    name: str,
+    path: str | None,
+    columns: Sequence[tuple[str, Proposal]],
+    table: str | None = None,
+    more: Sequence[str] = (),
+) -> str:
     lines = [f"[tables.{_key(name)}]"]
-    lines += [] if path is None else [f"path = {_text(path)}"]
-    lines += [] if table is None else [f"table = {_text(table)}"]
-    lines.append('# version = "1"  # TODO name the data as they are, and anew when they change: answers are then kept')
-    guesses = [column for column, kind in columns if kind is not Type.OTHER and _may_be_a_person(column)]
-    lines += [f"# unit = {_text(each)}  # TODO whose row is it? Guessed by the name" for each in guesses]
+    lines += [] if path is None else [f"path = {json_text(path)}"]
+    lines += [] if table is None else [f"table = {json_text(table)}"]
+    lines += more
+    lines.append('# version = "1"  # name the data as they are, and anew when they change: answers are then kept')
+    guesses = [column for column, proposal in columns if not proposal.type.opaque and may_name_people(column)]
+    lines += [f"# unit = {json_text(each)}  # TODO whose row is it? Guessed by the name" for each in guesses]
     if not guesses:
         lines.append("# unit = ...  # TODO whose row is it?")
-    lines.append("#   Without a unit each row is a person. With one: how many rows of a person count?")
-    lines += ["# max_rows = ...", "", f"[tables.{_key(name)}.columns]"]
-    return "\n".join([*lines, *(_line(column, kind) for column, kind in columns), ""])
+    lines.append('# unit = "row"  # where no person has two rows')
+    limit = "how many rows of a person count; choose a limit that most people stay below"
+    lines += [f"# max_rows = ...  # with a column as unit: {limit}", ""]
+    lines.append(f"[tables.{_key(name)}.columns]")
+    return "\n".join([*lines, *(_line(column, proposal) for column, proposal in columns), ""])
 
 
-def _line(column: str, kind: Type) -> str:
-    if kind is Type.OTHER:
+def _line(column: str, found: Proposal) -> str:
+    kind = found.type
+    if kind.opaque:
         return f"# {_key(column)}: of a type that has no operations here"
-    todo = {Type.TEXT: "TODO keys, if they are public", Type.BOOLEAN: ""}.get(kind, "TODO bounds")
-    return f'{_key(column)} = {{ type = "{kind}" }}  # check the type{f"; {todo}" if todo else ""}'
+    words = "".join(f", {word} = {_word(value)}" for word, value in found.words.items())
+    todo = {Type.TEXT: "keys = [...] where its groups are public", Type.BOOLEAN: ""}.get(kind, "TODO bounds")
+    checks = "; ".join(each for each in ("check the type", found.doubt, todo) if each)
+    return f'{_key(column)} = {{ type = "{kind}"{words} }}  # {checks}'
 
 
-def _may_be_a_person(column: str) -> bool:
+def _word(value: str | Sequence[str]) -> str:
+    if isinstance(value, str):
+        return json_text(value)
+    return json_text(value[0] if len(value) == 1 else list(value))
+
+
+def may_name_people(column: str) -> bool:
+    """Whether a column may tell whose row it is, by its name."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column).casefold()
     parts = [part for part in re.split(r"[^a-z0-9]+", words) if part]
     return (len(parts) > 1 and parts[-1] in _NUMBERS) or (len(parts) == 1 and parts[0] in _PEOPLE)
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _text(name)
-
-
-def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return name if _BARE.fullmatch(name) else json_text(name)

@@ -79,8 +79,8 @@ class Domains:
         if not isinstance(expr, Call):
             return None
         ways = (
-            self._of_columns, self._truncated, self._chosen, self._multiples, self._of_times, self.counted,
-            self._of_function, self._of_one_instant, self._combined,
+            self._of_columns, self._truncated, self._chosen, self._multiples, self._of_times, self._of_text,
+            self.counted, self._of_function, self._of_one_instant, self._combined,
         )  # fmt: skip
         values = next((found for way in ways if (found := way(expr)) is not None), None)
         return None if values is None else self._held(values, expr, self.known)
@@ -196,6 +196,15 @@ class Domains:
             return self._ends_of_months(expr.args[0])
         return self._combined(expr) if expr.type.temporal else None
 
+    def _of_text(self, expr: Call) -> Domain | None:
+        """The first characters of a timestamp as text: those of the unit that they determine."""
+        if expr.function.name not in ("left", "substring"):
+            return None
+        from dpsql.plan.time_cuts import cut_of_text  # few queries cut texts of times
+
+        cut = cut_of_text(expr)
+        return None if cut is None else self._of_one_instant(cut)
+
     def _ends_of_months(self, time: Expr) -> Domain | None:
         """The last day of every month that a time may lie in."""
         instant = call(FUNCTIONS["date_to_timestamp"], time) if time.type is Type.DATE else time
@@ -209,7 +218,9 @@ class Domains:
 
     def _of_one_instant(self, expr: Call) -> Domain | None:
         """An expression that reads one time, cut to a unit, and no column beside it: its value at every instant."""
-        cuts = _cuts(expr)
+        from dpsql.plan.time_cuts import time_cuts  # few queries get here
+
+        cuts = time_cuts(expr)
         if cuts is None or len(cuts) != 1 or expr in cuts:
             return None
         cut = next(iter(cuts))
@@ -232,19 +243,6 @@ class Domains:
 def _may_be(value: Key, held: Interval) -> bool:
     """Whether a value lies in a range, if it is one that ranges are of."""
     return isinstance(value, str | bool) or value is None or held.lower <= value <= held.upper
-
-
-def _cuts(expr: Expr) -> set[Expr] | None:
-    """The times cut to a unit that an expression reads; None where it reads something else."""
-    if isinstance(expr, Literal):
-        return set()
-    if not isinstance(expr, Call):
-        return None
-    if expr.function.name.startswith("trunc_"):
-        return {expr}
-    inside = [_cuts(arg) for arg in expr.args]
-    found = [each for each in inside if each is not None]
-    return set().union(*found) if len(found) == len(inside) else None
 
 
 def _most(expr: Expr, known: Known) -> int:

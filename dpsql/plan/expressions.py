@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.work import LONGEST_TEXT, Length, Work, unknown
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import EARLIER, Key, Type
 from dpsql.schema.frozen import dataclass
@@ -84,6 +85,10 @@ class Function:
     show: a format string with {0}, {1} or {args}, for plans; or what writes the call, of its arguments written out.
     sql: the same function in DuckDB's SQL with {0}, {1} or {args}, total as the kernel is; made from the argument types
     and the result's where they matter. Other engines get it translated.
+    work: how long one call takes, by the lengths of its arguments (`plan.work`).
+    length: how many characters a text that it makes has at most; never more than LONGEST_TEXT.
+    reads: texts of more characters are NULL to it, for the first argument and so on, the last for all others; None: it
+    takes texts of any length, and passes on what it takes. Constants are read as they are.
     syntax: what is written for it: parser nodes with the names of their arguments in order, such as "Round(this,
     decimals)" or "Coalesce(this, *expressions)", and bare names ("CLAMP") of functions that the parser does not know.
     """
@@ -100,6 +105,9 @@ class Function:
     syntax: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     """All texts that it can come to, whatever its arguments: public keys. Empty where there is no end of them."""
+    work: Work = unknown
+    length: Length | None = None
+    reads: tuple[int, ...] | None = (LONGEST_TEXT,)
 
     def fact(self, facts: Sequence[Fact]) -> Fact:
         """What is known of the result, by arithmetic and by what people have said.
@@ -218,13 +226,9 @@ class Call:
         show = self.function.show
         if not isinstance(show, str):
             return show(texts)
-        infix = [isinstance(arg, Call) and _is_infix(arg.function.show) for arg in self.args]
+        infix = [isinstance(arg, Call) and str(arg.function.show).startswith("{") for arg in self.args]
         shown = [f"({text})" if inner else text for text, inner in zip(texts, infix, strict=True)]
         return show.format(*shown, args=", ".join(texts), rest=", ".join(shown[1:]))
-
-
-def _is_infix(show: object) -> bool:
-    return isinstance(show, str) and show.startswith("{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,16 +335,13 @@ DTYPES: Mapping[Type, type] = {
     Type.TEXT: np.object_,
     Type.DATE: np.int64,
     Type.TIMESTAMP: np.int64,
-    Type.OTHER: np.object_,
+    **dict.fromkeys((Type.OTHER, Type.OBJECT), np.object_),
 }
 _BLANK: Mapping[Type, Key] = {
-    Type.INTEGER: 0,
+    **dict.fromkeys((Type.INTEGER, Type.DATE, Type.TIMESTAMP), 0),
+    **dict.fromkeys((Type.TEXT, Type.OTHER, Type.OBJECT), ""),
     Type.REAL: 0.0,
     Type.BOOLEAN: False,
-    Type.TEXT: "",
-    Type.DATE: 0,
-    Type.TIMESTAMP: 0,
-    Type.OTHER: "",
 }
 
 

@@ -21,7 +21,8 @@ Pair = tuple[Expr, Expr]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All rows of a table, declared bounds enforced on every cell. `name` is its place in the query."""
+    """All rows of a table, declared bounds enforced on every cell; without those that its source drops because of their
+    cells, where it can drop any. `name` is its place in the query."""
 
     table: TableSchema
     name: str = ""
@@ -31,7 +32,8 @@ class Scan:
     def __str__(self) -> str:
         public = "public " if self.table.public else ""
         other = f" as {self.shown}" if self.shown not in ("", self.table.name) else ""
-        return f"scan {public}{self.table.name}{other}"
+        drops = ", which can drop rows" if self.table.can_drop_rows else ""
+        return f"scan {public}{self.table.name}{other}{drops}"
 
 
 @dataclass(frozen=True, slots=True)

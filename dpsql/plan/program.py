@@ -16,13 +16,13 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True)
 class StepColumn:
-    """A column of a release as SQL above reads it: an output of its query, as it is shown, or `unrounded`, as HAVING
-    reads it."""
+    """A column of a release as SQL above reads it: an output of its query, as it is shown. `wide`: a sum of whole
+    numbers that stands inside an expression, which DuckDB computes in 128 bits."""
 
     name: str
     type: Type
     output: int
-    unrounded: bool = False
+    wide: bool = False
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power"})
+INEXACT = frozenset({"exp", "ln", "log2", "log10", "log_base", "cbrt", "power", "sin", "cos", "tan"})
 """The functions of (2), by name: what they give has last bits that are a library's."""
 
 

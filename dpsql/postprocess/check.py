@@ -116,10 +116,7 @@ def _check_call(node: Tree, listed: Any, what: str) -> None:
         )
 
 
-_TEXTS = "Write CONCAT('n = ', n), or LPAD(CAST(n AS TEXT), 5, '0')."
 _INSTEAD = {
-    "printf": _TEXTS,
-    "format": _TEXTS,
     "to_char": "Write STRFTIME(d, '%Y-%m').",
     "random": "An answer depends on the data and the noise alone.",
 }

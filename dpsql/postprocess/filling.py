@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpsql.postprocess.frames import SQL_TYPES, Frame, Header, array_of, in_order
+from dpsql.postprocess.frames import Frame, Header, array_of, in_order
 from dpsql.schema.columns import Type
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def created(header: Header) -> str:
-    columns = ", ".join(f"{quoted(name)} {SQL_TYPES[kind]}" for name, kind in header.columns)
+    columns = ", ".join(f"{quoted(name)} {header.sql_type(name, kind)}" for name, kind in header.columns)
     return f"CREATE TEMP TABLE {quoted(header.name)} ({columns})"
 
 
@@ -26,11 +26,11 @@ def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) ->
         connection.execute(created(header))
         return
     arrays = {
-        f"c{place}": array_of(kind, vector)
-        for place, ((_, kind), vector) in enumerate(zip(header.columns, frame.vectors, strict=True))
+        f"c{place}": header.array(name, kind, vector)
+        for place, ((name, kind), vector) in enumerate(zip(header.columns, frame.vectors, strict=True))
     }
     items = [
-        f"CAST({_READ.get(kind, '{}').format(f'c{place}')} AS {SQL_TYPES[kind]}) AS {quoted(name)}"
+        f"CAST({_READ.get(kind, '{}').format(f'c{place}')} AS {header.sql_type(name, kind)}) AS {quoted(name)}"
         for place, (name, kind) in enumerate(header.columns)
     ]
     order = "" if header.ordered or in_order(frame) else " ORDER BY ALL"
@@ -53,7 +53,7 @@ def as_they_are(header: Header, frame: Frame) -> bool:
 
 
 def _all_plain(header: Header) -> bool:
-    return all(kind in _PLAIN for _, kind in header.columns)
+    return not header.wide and all(kind in _PLAIN for _, kind in header.columns)
 
 
 def in_text(sql: str, headers: Sequence[Header], frames: Mapping[str, Frame]) -> tuple[str, tuple[Header, ...]]:
@@ -73,12 +73,12 @@ def _constants(header: Header, frame: Frame) -> str | None:
     """One row as text that says each cell exactly; None of a text that none says."""
     items = []
     for (name, kind), vector in zip(header.columns, frame.vectors, strict=True):
-        cell = array_of(kind, vector).tolist()[0]
+        (cell,) = header.cells(name, kind, vector)
         if isinstance(cell, str) and "\0" in cell:
             return None
         text = (cell if isinstance(cell, str) else repr(cell)).replace("'", "''")
         value = "NULL" if cell is None else _READ.get(kind, "{}").format(f"'{text}'")
-        items.append(f"CAST({value} AS {SQL_TYPES[kind]}) AS {quoted(name)}")
+        items.append(f"CAST({value} AS {header.sql_type(name, kind)}) AS {quoted(name)}")
     return ", ".join(items)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -30,13 +33,29 @@ SQL_TYPES = {
 @dataclass(frozen=True)
 class Header:
     """The columns of a relation, before there are rows: names and types in order. `most` and `least`: how many rows
-    there can be; `ordered`: its rows stay in the order in which they are given, where nothing orders them anew."""
+    there can be; `ordered`: its rows stay in the order in which they are given, where nothing orders them anew; `wide`:
+    its columns of whole numbers of 128 bits."""
 
     name: str
     columns: tuple[tuple[str, Type], ...]
     most: int
     ordered: bool = False
     least: int = 0
+    wide: frozenset[str] = frozenset()
+
+    def sql_type(self, name: str, kind: Type) -> str:
+        """DuckDB's type of a column."""
+        return "HUGEINT" if name in self.wide else SQL_TYPES[kind]
+
+    def array(self, name: str, kind: Type, vector: Vector) -> Any:
+        """A column as DuckDB reads it; numbers beyond 64 bits are text. Raises OverflowError, as `array_of`."""
+        large = name in self.wide and vector.values.dtype == object
+        return array_of(Type.TEXT if large else kind, vector)
+
+    def cells(self, name: str, kind: Type, vector: Vector) -> list[Any]:
+        """A column's cells as Python has them. Raises OverflowError, as `array_of`."""
+        found: list[Any] = self.array(name, kind, vector).tolist()
+        return [int(each) if name in self.wide and each is not None else each for each in found]
 
 
 @dataclass(frozen=True)
@@ -115,12 +134,33 @@ _KINDS: dict[str, Type] = {
 def type_of(name: str, sql_type: str) -> Type:
     """The type of an outermost column. Raises UnsupportedSQL for one that no column here has."""
     kind = Type.REAL if sql_type.startswith("DECIMAL(") else _KINDS.get(sql_type)
+    kind = Type.TEXT if kind is None and _NESTED.search(sql_type) else kind
     if kind is None:
         raise UnsupportedSQL(
             f'the column "{name}" of the answer would be of the type {sql_type[:40]}, which no column here has.',
-            hint="Lists, structures, times and intervals stand inside: take a part, or CAST it AS TEXT.",
+            hint="Times and intervals stand inside: take a part, or CAST it AS TEXT.",
         )
     return kind
+
+
+_NESTED = re.compile(r"^(?:STRUCT|MAP)\(|\[[0-9]*\]$")
+"""Lists, structures and maps, which are shown as JSON."""
+
+
+def _json(cell: Any) -> str:
+    """A list, structure or map as JSON, as HISTOGRAM is shown."""
+    return json.dumps(_plain_parts(cell), ensure_ascii=False, allow_nan=False)
+
+
+def _plain_parts(cell: Any) -> Any:
+    """The parts of a cell as JSON has them: what is no number, truth or text is its text, and no number is NULL."""
+    if isinstance(cell, dict):
+        return {str(name): _plain_parts(part) for name, part in cell.items()}
+    if isinstance(cell, list | tuple):
+        return [_plain_parts(part) for part in cell]
+    if isinstance(cell, Decimal | float):
+        return float(cell) if math.isfinite(cell) else None
+    return cell if cell is None or isinstance(cell, bool | int) else str(cell)
 
 
 def vector_of_cells(kind: Type, cells: Sequence[Any]) -> Vector:
@@ -157,4 +197,6 @@ def _plain(kind: Type, cell: Any) -> Any:
         return microsecond_number(cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell)))
     if kind is Type.REAL:
         return float(cell) if isinstance(cell, Decimal) else cell
+    if kind is Type.TEXT and isinstance(cell, list | tuple | dict):
+        return _json(cell)
     return cell

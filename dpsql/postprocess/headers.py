@@ -14,7 +14,8 @@ def header_of(step: Step) -> Header:
     """The answer of a release."""
     columns = tuple((each.name, each.type) for each in step.columns)
     most = UNSAID_ROWS if step.most is None else step.most
-    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order), least=step.least)
+    wide = frozenset(each.name for each in step.columns if each.wide)
+    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order), least=step.least, wide=wide)
 
 
 def public_header(name: str, schema: TableSchema) -> Header:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
 from dpsql.postprocess.check import OVER_ANSWERS, check, objects
 from dpsql.postprocess.filling import arrays_of, as_they_are, created, fill, in_text
-from dpsql.postprocess.frames import Frame, Header, array_of, type_of, vector_of_cells
+from dpsql.postprocess.frames import Frame, Header, type_of, vector_of_cells
 from dpsql.postprocess.headers import value_name
 from dpsql.postprocess.passing import Passing, passing
 from dpsql.postprocess.single import check_single
@@ -66,7 +66,7 @@ class Value:
 
     def of(self, frame: Frame) -> object:
         """What it is. Raises ValueError where there is not one row, and OverflowError as `array_of` does."""
-        (cell,) = array_of(self.header.columns[self.place][1], frame.vectors[self.place]).tolist()
+        (cell,) = self.header.cells(*self.header.columns[self.place], frame.vectors[self.place])
         return cell
 
 

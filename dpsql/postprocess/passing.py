@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dpsql.postprocess.frames import Frame, Header, array_of, in_order, vector_of_cells
+from dpsql.postprocess.frames import Frame, Header, in_order, vector_of_cells
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -30,12 +30,12 @@ class Passing:
         """The rows under these names; None where they have to be put in order. Raises OverflowError as `array_of`."""
         if len(frame) > 1 and not self._are_in_order(frame):
             return None
-        kinds = tuple(self.header.columns[place][1] for place in self.places)
+        columns = [self.header.columns[place] for place in self.places]
         vectors = tuple(
-            vector_of_cells(kind, array_of(kind, frame.vectors[place]).tolist())
-            for kind, place in zip(kinds, self.places, strict=True)
+            vector_of_cells(kind, self.header.cells(name, kind, frame.vectors[place]))
+            for (name, kind), place in zip(columns, self.places, strict=True)
         )
-        return Frame(names, kinds, vectors)
+        return Frame(names, tuple(kind for _, kind in columns), vectors)
 
     def _are_in_order(self, frame: Frame) -> bool:
         rising = in_order(frame)

@@ -50,6 +50,7 @@ _TEXTS = _listed(
     "instr:2 lcase left:2 len length length_grapheme lower lpad:3 ltrim:1,2 md5 nfc_normalize octet_length ord "
     "overlay:3,4 position:2 prefix:2 regexp_escape regexp_extract:2,3 regexp_extract_all:2,3 regexp_full_match:2,3 "
     "regexp_matches:2,3 regexp_replace:3,4 regexp_split_to_array:2 repeat:2 replace:3 reverse right:2 rpad:3 rtrim:1,2 "
+    f"bar:3,4 printf:1-{MANY} format:1-{MANY} "
     "sha1 sha256 split:2 split_part:3 starts_with:2 str_split:2 str_split_regex:2 string_split:2 "
     "string_split_regex:2 string_to_array:2 strip_accents strlen strpos:2 substr:2,3 substring:2,3 suffix:2 "
     "translate:3 trim:1,2 ucase unicode upper to_base64 base64 hex to_hex bin to_binary"

@@ -9,7 +9,8 @@ as cells are at most `CELL` wide; a statement is small if they are, and those of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from dpsql.errors import UnsupportedSQL
@@ -38,6 +39,46 @@ _FILTERING = {"list_filter", "array_filter", "filter"}
 _MAPPING = {"list_transform", "array_transform", "list_apply", "array_apply", "apply"} | _FILTERING
 _WIDENING = {"bin": 32, "to_binary": 32, "hex": 8, "to_hex": 8, "to_base64": 6, "base64": 6}
 """Characters that are made of one, which has up to four bytes; of a number 64."""
+_SUMMING = {
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "||",
+    "abs",
+    "round",
+    "floor",
+    "ceil",
+    "sqrt",
+    "ln",
+    "concat",
+    "upper",
+    "lower",
+}
+"""What makes a value no wider than its arguments together."""
+_PLAIN = {
+    "FUNCTION",
+    "COLUMN_REF",
+    "CONSTANT",
+    "CAST",
+    "CASE",
+    "COMPARISON",
+    "CONJUNCTION",
+    "OPERATOR",
+    "BETWEEN",
+    "TYPE",
+}
+_FORMATTING = {"printf", "format"}
+PLACES = {
+    "printf": re.compile(r"%%|%[-+ 0#,]*[0-9]{0,2}(?:\.[0-9]{1,2})?[dsfgexXo]"),
+    "format": re.compile(r"\{\{|\}\}|\{[0-9]?(?::[<>^]?[-+ ]?#?0?[0-9]{0,2},?(?:\.[0-9]{1,2})?[dsfgexXo]?)?\}"),
+}
+"""Places of values in a format, of at most 99 characters and 99 digits."""
+SIGNS = {"printf": "%", "format": "{}"}
+MOST_OF_BAR = 1_000
+"""Characters that BAR makes at most."""
 _GATHERING = {"array_agg", "list", "string_agg", "group_concat", "listagg", "histogram"}
 _FIXED = {"md5", "sha1", "sha256", "count", "count_star", "length", "len", "typeof", "hash"}
 
@@ -167,14 +208,62 @@ class _Work:
         if name in _REPLACING:
             return _checked(1, (widths[0] + 1) * max(1, *widths[1:]))[1]
         if name in _MAPPING:
-            # What the lambda says is as wide for each element as its text makes it, of a list that is its column.
-            # What a filter's lambda looks at for each element costs as much.
-            return _checked(1, widths[0] * max(1, self.width(arguments[1], (size[0], max(size[1], widths[0])))))[1]
+            # What a filter's lambda looks at for each element costs as much as what a transformation makes.
+            return _checked(1, widths[0] * self.per_element(arguments[1], (size[0], max(size[1], widths[0]))))[1]
+        if name in _FORMATTING:
+            return _checked(1, _formatted(name, arguments, sum(widths)))[1]
+        if name == "bar":
+            _check_bar(arguments)
+            return MOST_OF_BAR
         if name in _WIDENING:
             return _checked(1, max(64, widths[0] * _WIDENING[name]))[1]
         if name in _GATHERING:
             return _checked(1, size[0] * sum(widths))[1]
         return 1 if name in _FIXED else _checked(1, sum(widths))[1]
+
+    def per_element(self, body: Any, size: Size) -> int:
+        """How wide what a lambda makes is, for each character or element of the list that it goes over.
+
+        A sum of constants and of the element, each at most so often as it is written, is no wider than these together:
+        over all elements that is at most the width of the list times the number of terms."""
+        lhs = body.get("lhs") if isinstance(body, dict) else None
+        name = lhs.get("column_names") if isinstance(lhs, dict) else None
+        parts = _within(body["expr"]) if name else []
+        calls = {str(each["function_name"]).casefold() for each in _functions(parts[:1])}
+        kinds = {each["class"] for each in parts if "class" in each}
+        own = all(each["column_names"] == name for each in parts if each.get("class") == "COLUMN_REF")
+        is_sum = bool(parts) and own and calls <= _SUMMING and kinds <= _PLAIN
+        return max(1, self.width(body["expr"] if is_sum else body, (size[0], 1) if is_sum else size))
+
+
+def _formatted(name: str, arguments: Sequence[Any], width: int) -> int:
+    """Characters that PRINTF and FORMAT make at most. Raises UnsupportedSQL for a format whose size the text does not
+    say."""
+    literal = (arguments[0].get("literal") or {}) if isinstance(arguments[0], dict) else {}
+    text = str(literal.get("text", "")) if literal.get("kind") == "STRING" else None
+    places = None if text is None else PLACES[name].sub("", text)
+    if text is None or places is None or any(sign in places for sign in SIGNS[name]):
+        raise UnsupportedSQL(
+            f"{name.upper()} takes a constant format with simple places in SQL over answers.",
+            hint="Write PRINTF('%s: %d', s, n), PRINTF('%5.1f', x), or FORMAT('{:>8.1f}', x).",
+        )
+    return len(text) + width + 1_000 * len(PLACES[name].findall(text))
+
+
+def _check_bar(arguments: Sequence[Any]) -> None:
+    """Refuse a width of BAR that is no constant, or too large."""
+    width = _constant(arguments[3]) if len(arguments) == 4 else 0
+    if width is None or not 0 <= width <= MOST_OF_BAR:
+        raise UnsupportedSQL(
+            f"BAR takes a constant width of at most {MOST_OF_BAR:,} characters.", hint="Write BAR(n, 0, 100, 40)."
+        )
+
+
+def _within(node: Any) -> list[Tree]:
+    """The objects of an expression."""
+    if isinstance(node, list):
+        return [each for part in node for each in _within(part)]
+    return [node, *(each for part in node.values() for each in _within(part))] if isinstance(node, dict) else []
 
 
 def _argument(node: Any) -> Any:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Array, Column, Expr, IntervalEnd, Report, Slot, Vector
+from dpsql.plan.expressions import Column, Expr, IntervalEnd, Report, Slot, Vector
 from dpsql.plan.order import order_of
 from dpsql.plan.query import Finish
+from dpsql.plan.whole_outputs import whole_type
 from dpsql.release.estimate import estimate
 from dpsql.release.integers import as_array, outward
 from dpsql.release.intervals.averages import empty_below
@@ -26,6 +27,7 @@ from dpsql.release.intervals.conditions import Meaning, conditions, is_noisy, of
 from dpsql.release.intervals.given import Given, threshold_of
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
+from dpsql.release.whole_numbers import as_type, rounded_vector, whole_slots
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -74,7 +76,7 @@ def finish(release: Release, released: Released) -> Answer:
 def _finish(release: Release, released: Released) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
-    whole = whole_slots(release, released)
+    whole = whole_of(release, released)
     given = release.once(threshold_of)
     places = kept(
         query.finish.having, partial(evaluate, read=_reader(release, released, slots, given)), released.groups
@@ -82,7 +84,7 @@ def _finish(release: Release, released: Released) -> Answer:
     given = ranked(release, release.once(_given), query.finish, len(places), _no_column)
     read = _reader(release, released, slots, given)
     keys = slots[: len(query.plan.keys)]
-    outputs = [shown_output(each.expr, read, released.groups, whole) for each in query.finish.outputs]
+    outputs = [shown_output(release, released, each.expr, read, whole) for each in query.finish.outputs]
     answer = Answer(
         tuple(each.name for each in query.finish.outputs),
         tuple(kind for kind, _ in outputs),
@@ -170,12 +172,15 @@ def slot_vectors(release: Release, released: Released) -> list[Vector]:
     return found
 
 
-def whole_slots(release: Release, released: Released) -> dict[Slot, tuple[int, ...] | None]:
-    """The aggregates that are shown as whole numbers; with these, where they are too large for doubles."""
-    slots = release.query.slots[len(release.query.plan.keys) :]
-    found = enumerate(zip(slots, release.estimates, strict=True))
+Whole = Mapping[Slot, tuple[int, ...] | None]
+"""The aggregates that are shown as whole numbers; with these, where they are too large for doubles."""
+
+
+def whole_of(release: Release, released: Released) -> Whole:
+    first, whole = len(release.query.plan.keys), release.once(whole_slots)
     held = released.integers
-    return {slot: held.get(place) for place, (slot, exact) in found if exact.whole or place in held}
+    slots = enumerate(release.query.slots[first:])
+    return {slot: held.get(place) for place, slot in slots if slot in whole or place in held}
 
 
 def _reader(release: Release, released: Released, slots: list[Vector], given: Given) -> Read:
@@ -186,11 +191,8 @@ def _reader(release: Release, released: Released, slots: list[Vector], given: Gi
         assert bounds is not None  # the binder gives these over aggregates only
         if isinstance(leaf, IntervalEnd):
             return _finite(outward(*bounds)[leaf.upper])
-        place = leaf.expr.index - len(release.query.plan.keys)
-        vector, integers = slots[leaf.expr.index], released.integers.get(place)
-        if integers is not None:
-            vector = Vector(as_array(integers), vector.valid)
-        return _reports(vector, bounds, leaf.level, whole=release.estimates[place].whole or integers is not None)
+        kind, vector = shown_output(release, released, leaf.expr, read, whole_of(release, released))
+        return _reports(vector, bounds, leaf.level, whole=kind is Type.INTEGER)
 
     return read
 
@@ -213,27 +215,18 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
     return Vector(np.array(texts, dtype=object))
 
 
-def shown_output(
-    expr: Expr, read: Read, size: int, whole: Mapping[Slot, tuple[int, ...] | None]
-) -> tuple[Type, Vector]:
-    """Whole numbers are shown as such: rounded, and exact to the last digit."""
-    vector = evaluate(expr, read, size)
-    if isinstance(expr, Slot) and expr in whole:
-        integers = whole[expr]
-        return Type.INTEGER, Vector(
-            _as_integers(vector.values) if integers is None else as_array(integers), vector.valid
-        )
-    return expr.type, vector
+def shown_output(release: Release, released: Released, expr: Expr, read: Read, whole: Whole) -> tuple[Type, Vector]:
+    """Whole numbers are shown as such: rounded once, and exact to the last digit."""
+    integers = whole.get(expr) if isinstance(expr, Slot) else None
+    if integers is not None:
+        return Type.INTEGER, Vector(as_array(integers), evaluate(expr, read, released.groups).valid)
+    kind = whole_type(expr, whole.keys())
+    if kind is None:
+        return expr.type, evaluate(expr, read, released.groups)
+    return kind, as_type(rounded_vector(release, released, expr, read), kind)
 
 
-def _ordered(expr: Expr, read: Read, size: int, whole: Mapping[Slot, tuple[int, ...] | None]) -> Vector:
+def _ordered(expr: Expr, read: Read, size: int, whole: Whole) -> Vector:
     """What rows are ordered by: unrounded values, save where doubles cannot tell them apart."""
     integers = whole.get(expr) if isinstance(expr, Slot) else None
     return evaluate(expr, read, size) if integers is None else Vector(as_array(integers))
-
-
-def _as_integers(values: Array) -> Array:
-    rounded = np.rint(values)
-    if len(rounded) and float(np.abs(rounded).max()) >= 2.0**63:
-        return np.array([int(value) for value in rounded], dtype=object)
-    return np.asarray(rounded.astype(np.int64))

@@ -20,15 +20,13 @@ _FEWER = 16
 def grid_of(m: Measured, plan: Aggregate, *, several: bool) -> tuple[GridCounts, Chosen]:
     """The public points of an aggregation, and how a point is read."""
     expr, kind = argument_of(m), argument_of(m).type
-    values = m.aggregation.values
-    if values is not None:
-        many = m.aggregation.kind.several
-        return GridCounts(GroupKey(expr, values, listed=True), len(values)), Chosen(
-            0, kind=kind, values=values, listed=many
-        )
-    limits = m.argument.range
+    values, many = m.aggregation.values, m.aggregation.kind.several
     cells = plan.public_cells
     most = _POINTS_OF_UNKNOWN if cells is None else max(_FEWEST_POINTS, min(MOST_POINTS, _MOST_CELLS // max(1, cells)))
+    if values is not None and (len(values) <= most or not m.aggregation.kind.ranked):
+        key = GroupKey(expr, values, listed=True)
+        return GridCounts(key, len(values)), Chosen(0, kind=kind, values=values, listed=many)
+    limits = m.argument.range
     if several and plan.keys:  # whose points come in pieces
         most = max(_FEWEST_POINTS, most // _FEWER)
     wide = not kind.discrete or int(limits.upper) - int(limits.lower) >= most

@@ -16,11 +16,11 @@ from dpsql.errors import (
     UnsupportedSQL,
     as_written,
 )
-from dpsql.plan.expressions import columns, unfiltered
+from dpsql.plan.expressions import Column, Expr, columns, unfiltered
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, GroupKey, Query, number_of_cells
-from dpsql.schema.columns import MOST_KEYS
+from dpsql.schema.columns import MOST_KEYS, Type
 from dpsql.schema.frozen import dataclass
 
 PUBLIC, LAPLACE, GAUSSIAN, GEOMETRIC = (
@@ -152,8 +152,6 @@ def _check_public(query: Query, options: Options) -> None:
             span=place,
             hint="Leave it out.",
         )
-    if not query.plan.keys:
-        raise UnsupportedSQL(f"{asked} chooses groups, and there is no GROUP BY.", span=place, hint="Leave it out.")
 
 
 _HIDDEN = "groups of {few} are then hidden."
@@ -195,7 +193,7 @@ def unknown_groups(query: Query) -> UnknownGroups:
         fewer = (
             f'Declare bounds={{"{times[0].name}": ("2020-01-01", "2024-12-31")}}, or put them into WHERE,'
             if times
-            else f"Group by something coarser, such as {read[0]} // 10,"
+            else f"Group by something coarser, such as {_coarser(expr, read[0])},"
         )
         return _refusal(f"GROUP BY {expr} has too many public values to show them all.", key, f"{fewer}\nor ")
     message = f"GROUP BY {expr} would reveal which values of {expr} occur."
@@ -207,6 +205,19 @@ def unknown_groups(query: Query) -> UnknownGroups:
     name = unlisted[0].name if unlisted else ""
     declare = f'List them: keys={{"{name}": [...]}} (costs no delta, shows empty ones too),\n' if unlisted else ""
     return _refusal(message, key, f"{declare}or ")
+
+
+def _coarser(expr: Expr, column: Column) -> str:
+    """A key of few public values, made of a column of numbers between bounds: whole steps of a round size."""
+    held, step = unfiltered(column).range, 1 if column.type is not Type.INTEGER else 10
+    while (held.upper - held.lower) / step > _FEW_STEPS:
+        step *= 10
+    if column.type is not Type.INTEGER:
+        return f"FLOOR({column} / {step})" if step > 1 else f"FLOOR({column})"
+    return f"{column} // {step}" if str(expr) != f"{column} // {step}" else f"{column} // {10 * step}"
+
+
+_FEW_STEPS = 100
 
 
 def _too_many(keys: Sequence[GroupKey]) -> UnknownGroups:

@@ -14,11 +14,13 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import DTYPES, Column, Expr, Slot, Vector, blank, columns, walk
 from dpsql.plan.order import order_of
 from dpsql.plan.query import Finish, Stage
-from dpsql.release.finish import Answer, Places, arranged, kept, ranked, shown_output, whole_slots
+from dpsql.plan.whole_outputs import whole_type
+from dpsql.release.finish import Answer, Places, arranged, kept, ranked, shown_output, whole_of
 from dpsql.release.integers import as_array
 from dpsql.release.intervals.conditions import Reader, conditions, of_having
 from dpsql.release.release import Release, Released
 from dpsql.release.stage_values import held, limits_of, too_large, value
+from dpsql.release.whole_numbers import as_type, whole_vector
 from dpsql.schema.columns import Type
 
 
@@ -97,7 +99,7 @@ def _shown_columns(release: Release, answer: Answer) -> Reader:
             assert isinstance(leaf, Column)  # stages are over columns
             expr = answer.meaning(leaf)
             assert expr is not None  # windows are of those
-            kind, vector = shown_output(expr, slots, released.groups, whole_slots(release, released))
+            kind, vector = shown_output(release, released, expr, slots, whole_of(release, released))
             return held(vector, limits_of(leaf)) if kind is Type.INTEGER else vector
 
         return read
@@ -119,8 +121,10 @@ def _carried(answer: Answer, stage: Stage) -> tuple[Expr | None, ...]:
 
 def _select(stage: Stage, vectors: tuple[Vector, ...], groups: Places, exprs: tuple[Expr | None, ...]) -> Answer:
     outputs = stage.finish.outputs
-    names, types = tuple(each.name for each in outputs), tuple(each.expr.type for each in outputs)
-    return Answer(names, types, vectors, groups, exprs)
+    pairs = [(vector, whole_type(each.expr)) for each, vector in zip(outputs, vectors, strict=True)]
+    types = tuple(kind or each.expr.type for each, (_, kind) in zip(outputs, pairs, strict=True))
+    shown = tuple(vector if kind is None else as_type(whole_vector(vector), kind) for vector, kind in pairs)
+    return Answer(tuple(each.name for each in outputs), types, shown, groups, exprs)
 
 
 def _grouped(rows: Answer, keys: tuple[Expr, ...]) -> tuple[NDArray[np.int64], list[Vector], int]:

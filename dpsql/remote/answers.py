@@ -158,6 +158,12 @@ class RemoteResult(Travelling):
         cut = [Span(s.place, s.values[:most_rows], s.low[:most_rows], s.high[:most_rows]) for s in spans]
         return replace(cells, rows=cells.rows[:most_rows], left_out=len(cells.rows) - most_rows, spans=tuple(cut))
 
+    def redrawn(self, level: float) -> frozenset[str]:
+        """The columns whose intervals are simulated, as the head of their limits says (~95 %)."""
+        self._check(level)
+        heads, limits = self._said["table"]["heads"], set(self._said["table"]["limits"])
+        return frozenset(heads[place - 1] for place in limits if place and heads[place].startswith("~"))
+
     def parts_to_draw(self, level: float) -> tuple[list[Column], list[Panel]]:
         """The columns that say which group a row is, and those of numbers with noise."""
         self._check(level)

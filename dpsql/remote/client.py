@@ -21,6 +21,7 @@ from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, Unsuppo
 from dpsql.remote.answers import RemoteExplanation, RemoteResult
 from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
 from dpsql.remote.wire import Wire, checked_anchor
+from dpsql.schema.argument_names import checked_methods, checked_names
 from dpsql.session.quote import Quote
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Number = float | Fraction | Decimal | None
 
 
+@checked_names
 def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, anchor: str | None = None) -> RemoteSession:
     """A session on the server at this address: https, or http on this machine alone.
 
@@ -46,6 +48,7 @@ def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, ancho
     return session
 
 
+@checked_methods
 class RemoteSession:
     """Private questions about tables that a server holds, out of the analyst's own share. Methods and attributes are
     those of `Session`, with the same answers, errors and prices. Raises Unavailable where the server does not answer;

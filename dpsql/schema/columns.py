@@ -18,6 +18,8 @@ from dpsql.schema.units import Limits, Unit, UnitWord
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
+UTC = "UTC"
+"""The time zone in which instants are shown where nothing is said."""
 EARLIER = "(earlier)"
 """What stands in a plan in the place of a table's name where an earlier release of the statement shows a value: no
 table has this name, which is no word."""
@@ -29,7 +31,8 @@ _DISCRETE = frozenset(["integer", "boolean", "date", "timestamp"])
 
 
 class Type(StrEnum):
-    """The types of the language. OTHER is stored in a table but has no operations here, save COUNT and IS NULL.
+    """The types of the language. OTHER is stored in a table but has no operations here, save COUNT and IS NULL. OBJECT
+    is a column of Python objects without a declared type, which no query reads.
 
     A DATE is a number of days, a TIMESTAMP of microseconds, since 1970-01-01 (dpsql.calendar).
     """
@@ -41,10 +44,16 @@ class Type(StrEnum):
     DATE = "date"
     TIMESTAMP = "timestamp"
     OTHER = "other"
+    OBJECT = "object"
 
     @property
     def numeric(self) -> bool:
         return self._value_ in _NUMERIC
+
+    @property
+    def opaque(self) -> bool:
+        """Whether values of the type have no operations."""
+        return self is Type.OTHER or self is Type.OBJECT
 
     @property
     def temporal(self) -> bool:
@@ -62,6 +71,40 @@ class Type(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CellFormat:
+    """How the texts of a column are written, where that differs from `dpsql.schema.text_values`; made and checked by
+    `dpsql.schema.cell_format`.
+
+    format: formats of dates, with directives of strptime; the first that reads a text counts. decimal: the sign before
+    a fraction, if not a point. thousands: the sign between groups of three digits, if any. true, false: the words for
+    them, in place of the standard ones. null: texts that are NULL. Words are compared letter by letter, without the
+    space around them. encoding: that of the column's bytes in a text file.
+    """
+
+    format: tuple[str, ...] = ()
+    decimal: str = ""
+    thousands: str = ""
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    null: tuple[str, ...] = ()
+    encoding: str = ""
+
+    @property
+    def words(self) -> dict[str, str | list[str]]:
+        """The declared words, as an owner's file writes them."""
+        found = {word: getattr(self, word) for word in CELL_WORDS}
+        return {word: list(value) if isinstance(value, tuple) else value for word, value in found.items() if value}
+
+    def over(self, other: CellFormat) -> CellFormat:
+        """Both together; where both declare the same word, this one holds."""
+        return CellFormat(*(getattr(self, word) or getattr(other, word) for word in CELL_WORDS))
+
+
+CELL_WORDS = tuple(each.name for each in fields(CellFormat))
+"""The words about cells, as an owner's file writes them."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class ColumnSchema:
     """One column: its type, whether it can be NULL, the clip bounds and the list of group keys if declared. Those of
     dates and timestamps are the numbers that these are held as."""
@@ -75,6 +118,17 @@ class ColumnSchema:
     """The source's own name for the type ("int64", "datetime64[us]"), for messages."""
     auto: bool = False
     """A query that needs bounds may choose some, privately and at a part of its cost: between `bounds`, if declared."""
+    cell_format: CellFormat | None = None
+    """How its texts are written, if not in the standard way."""
+    zone: str | None = None
+    """The time zone in which instants are shown; None: UTC, or a column that holds none."""
+
+    def __repr__(self) -> str:
+        """All fields, but no later ones that say nothing: names of parts in ledgers are made of this text, and those of
+        columns without a zone and a format stay what they were."""
+        later = ("cell_format", "zone")
+        shown = [each.name for each in fields(self) if each.name not in later or getattr(self, each.name) is not None]
+        return f"ColumnSchema({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 @dataclass(frozen=True)
@@ -85,7 +139,9 @@ class TableSchema:
     one unit may count; unique: keys that no two rows share; max_matches: columns of a public table, each with the most
     rows that have one value in it; rows: how many rows a public table has; partition: a column whose values part the
     rows; version: a name for the data as they are; people: about how many it is of, as everybody may know, for warnings
-    alone. Columns are in their stored spelling.
+    alone; rows_are_units: whether the owner has said that each row is a unit;
+    can_drop_rows: whether a scan can drop a stored row because of its cells. Columns are in their stored
+    spelling.
     """
 
     name: str
@@ -100,6 +156,8 @@ class TableSchema:
     partition: str | None = None
     version: str | None = None
     people: int | None = None
+    can_drop_rows: bool = False
+    rows_are_units: bool = False
 
     def __post_init__(self) -> None:
         if self.rows is not None and not self.public:

@@ -16,10 +16,11 @@ from fractions import Fraction
 from itertools import chain
 
 from dpsql.errors import InvalidSchema, did_you_mean
-from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
-from dpsql.schema.columns import MOST_KEYS, ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.calendar import MICROSECONDS_A_DAY
+from dpsql.schema.columns import MOST_KEYS, CellFormat, ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
+from dpsql.schema.stored_types import UUID_WORD, check_readable
 from dpsql.schema.table_words import TableWords
 from dpsql.schema.units import Unit, followed
 from dpsql.schema.words import (
@@ -44,8 +45,9 @@ class Declaration:
 
     bounds: column -> (lower, upper), numbers or dates, or "auto", or ("auto", lower, upper) for bounds that are
     chosen between two numbers; keys: column -> list of values; types: column -> "integer", "real" (or "decimal",
-    which is read as real), "boolean", "text", "date" or "timestamp"; nullable: column -> False where the owner says
-    that no cell is NULL (one that is nevertheless becomes the column's first key, lower bound, or the type's zero).
+    which is read as real), "boolean", "text" (or "uuid", for 16 bytes too), "date" or "timestamp"; nullable:
+    column -> False where the owner says that no cell is NULL (one that is nevertheless becomes the column's first
+    key, lower bound, or the type's zero).
     Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
     """
 
@@ -56,20 +58,31 @@ class Declaration:
     table: TableWords = field(default_factory=TableWords)
     auto: bool = False
     """Every column of numbers without bounds has them chosen by the queries that need some."""
+    formats: Mapping[str, CellFormat] = field(default_factory=dict)
+    """column -> how its texts are written."""
+    uuids: frozenset[str] = frozenset()
+    """Columns whose declared type is "uuid": 16 bytes are the text of that UUID, texts are themselves."""
 
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that are named anywhere, by the table's own words too, each once, as first spelled."""
         spelled: dict[str, str] = {}
-        for name in chain(self.types, self.bounds, self.keys, self.nullable, self.table.columns):
+        for name in chain(self.types, self.bounds, self.keys, self.nullable, self.formats, self.table.columns):
             spelled.setdefault(name.casefold(), name)
         return tuple(spelled.values())
 
     @classmethod
     def of(
-        cls, bounds: object = None, keys: object = None, types: object = None, nullable: object = None, **table: object
+        cls,
+        bounds: object = None,
+        keys: object = None,
+        types: object = None,
+        nullable: object = None,
+        cells: Mapping[str, object] | None = None,
+        **table: object,
     ) -> Declaration:
-        """A declaration from what a caller wrote, every word of it checked; `table` are the words of TableWords.of."""
+        """A declaration from what a caller wrote, every word of it checked; `cells` are words of CELL_WORDS, each with
+        what it says of columns, and `table` those of TableWords.of."""
         auto = isinstance(bounds, str) and bounds == AUTO
         return cls(
             {name: bounds_of(name, pair) for name, pair in items_of("bounds", None if auto else bounds)},
@@ -78,6 +91,8 @@ class Declaration:
             {name: flag_of(name, word) for name, word in items_of("nullable", nullable)},
             TableWords.of(**table),
             auto,
+            _formats(cells) if cells else {},
+            frozenset(name for name, word in items_of("types", types) if word == UUID_WORD),
         )
 
     def over(self, other: Declaration) -> Declaration:
@@ -89,12 +104,22 @@ class Declaration:
             {**other.nullable, **self.nullable},
             self.table.over(other.table),
             self.auto or other.auto,
+            {**other.formats, **{name: _over(each, other.formats.get(name)) for name, each in self.formats.items()}},
+            self.uuids | {name for name in other.uuids if name not in self.types},
         )
+
+    def check_without_bytes(self) -> None:
+        """Raises InvalidSchema for an encoding of a column whose source is no text file."""
+        name = next((name for name, form in self.formats.items() if form.encoding), None)
+        if name is not None:
+            raise InvalidSchema(
+                f"{name}: encoding is of text files, whose cells are bytes.", hint="Leave encoding out."
+            )
 
     @property
     def columns(self) -> list[str]:
         """Every column that something is said of, in the order it is first named."""
-        return list(dict.fromkeys([*self.bounds, *self.keys, *self.types, *self.nullable]))
+        return list(dict.fromkeys([*self.bounds, *self.keys, *self.types, *self.nullable, *self.formats]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +132,11 @@ class Stored:
     storage: str
 
 
-def resolve(table: str, stored: Iterable[Stored], declared: Declaration, *, rows: int | None = None) -> TableSchema:
+def resolve(
+    table: str, stored: Iterable[Stored], declared: Declaration, *, rows: int | None = None, can_drop_rows: bool = False
+) -> TableSchema:
     """The schema of a table from its stored columns and the owner's word; a unit that is a path is left for `link`.
-    The number of rows is kept for public tables only. Raises InvalidSchema."""
+    The number of rows is kept for public tables only. can_drop_rows: as of `TableSchema`. Raises InvalidSchema."""
     columns = list(stored)
     folded: dict[str, str] = {}
     for column in columns:
@@ -127,6 +154,10 @@ def resolve(table: str, stored: Iterable[Stored], declared: Declaration, *, rows
     facts = _by_stored_name(declared, folded)
     resolved = TableSchema(table, tuple(_resolve_column(column, facts) for column in columns))
     words = declared.table.resolved(table, resolved.by_name)
+    if any(column.type is Type.OBJECT for column in resolved.columns):
+        from dpsql.schema.object_columns import check_words  # few tables have columns of Python objects
+
+        check_words(resolved, words)
     return replace(
         resolved,
         unit_word=words.unit,
@@ -139,6 +170,16 @@ def resolve(table: str, stored: Iterable[Stored], declared: Declaration, *, rows
         partition=words.partition,
         version=words.version,
         people=words.people,
+        can_drop_rows=can_drop_rows,
+        rows_are_units=words.rows_are_units,
+    )
+
+
+def undeclared_hint(name: str) -> str:
+    """What to write for a column of Python objects."""
+    return (
+        f'Say what it holds: types={{"{name}": "text"}}, or "integer", "real", "boolean", "date" or "timestamp"; each '
+        "cell is then read as that type."
     )
 
 
@@ -159,26 +200,75 @@ def _by_stored_name(declared: Declaration, folded: Mapping[str, str]) -> Declara
         {folded[name.casefold()]: fact for name, fact in declared.types.items()},
         {folded[name.casefold()]: fact for name, fact in declared.nullable.items()},
         auto=declared.auto,
+        formats={folded[name.casefold()]: form for name, form in declared.formats.items()},
+        uuids=frozenset(folded[name.casefold()] for name in declared.uuids),
     )
 
 
 def _resolve_column(stored: Stored, declared: Declaration) -> ColumnSchema:
     name = stored.name
     kind = declared.types.get(name, stored.type)
-    _check_readable(stored, kind)
+    check_readable(name, stored.storage, stored.type, kind, uuid=name in declared.uuids)
     nullable = declared.nullable.get(name, stored.nullable or kind != stored.type)
     bounds = declared.bounds.get(name)
+    if kind is Type.OBJECT:
+        from dpsql.schema.object_columns import check_facts  # few columns hold Python objects
+
+        check_facts(name, [word for word in ("bounds", "keys") if name in getattr(declared, word)])
     chosen = bounds is not None and AUTO in (bounds, bounds[0])
     auto = chosen or (bounds is None and declared.auto and kind.numeric)
     if chosen and not kind.numeric:
         raise InvalidSchema(f'{name}: bounds are chosen for numbers, but "{name}" is {kind} ({stored.storage}).')
     pair = _pair(bounds)
     clip = None if pair is None else _clip(stored, kind, pair)
-    keys = declared.keys.get(name)
-    values = None if keys is None else _key_values(name, kind, keys)
-    if pair is not None and clip is not None:
-        _check_inside(name, zip(keys or (), values or (), strict=True), pair, clip)
-    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto)
+    values = _values(name, kind, declared, pair, clip) if name in declared.keys else None
+    form = _cell_format(stored, kind, declared.formats[name]) if name in declared.formats else None
+    zone = None
+    if kind.temporal and "," in stored.storage:  # most stored types have no time zone
+        from dpsql.schema.zones import zone_by_storage
+
+        zone = zone_by_storage(stored.storage)
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone)
+
+
+def _values(
+    name: str, kind: Type, declared: Declaration, bounds: Pair | None, clip: Interval | None
+) -> tuple[Key, ...]:
+    """The declared keys as values. Raises InvalidSchema for a key that does not fit, or lies outside the bounds."""
+    from dpsql.schema.declared_keys import check_inside, key_values  # few questions have declared keys
+
+    keys = declared.keys[name]
+    values = key_values(name, kind, keys)
+    if bounds is not None and clip is not None:
+        check_inside(name, zip(keys, values, strict=True), bounds, clip)
+    return values
+
+
+def _cell_format(stored: Stored, kind: Type, form: CellFormat) -> CellFormat | None:
+    """How the texts of a column are written. Raises InvalidSchema where it has none, or the words are for another
+    type."""
+    if form == CellFormat():
+        return None
+    if stored.type not in (Type.TEXT, Type.OBJECT):
+        word = next(iter(form.words))
+        raise InvalidSchema(
+            f'{stored.name}: {word} is for text, and "{stored.name}" is stored as {stored.storage}.',
+            hint=f"Leave {word} out.",
+        )
+    from dpsql.schema.cell_format import check_type  # few columns are written in a way of their own
+
+    check_type(stored.name, form, kind)
+    return form
+
+
+def _formats(cells: Mapping[str, object]) -> dict[str, CellFormat]:
+    from dpsql.schema.cell_format import formats_of  # as above
+
+    return formats_of(cells)
+
+
+def _over(form: CellFormat, other: CellFormat | None) -> CellFormat:
+    return form if other is None else form.over(other)
 
 
 def _pair(bounds: Pair | Within | str | None) -> Pair | None:
@@ -186,25 +276,6 @@ def _pair(bounds: Pair | Within | str | None) -> Pair | None:
     if bounds is None or isinstance(bounds, str):
         return None
     return (bounds[-2], bounds[-1])
-
-
-def _check_inside(name: str, keys: Iterable[tuple[Word, Key]], bounds: Pair, clip: Interval) -> None:
-    """Raises InvalidSchema where a key, here with its value, lies outside the bounds."""
-    for key, value in keys:
-        if isinstance(value, int | float) and value not in clip:
-            raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")
-
-
-def _check_readable(stored: Stored, kind: Type) -> None:
-    """Text can be read as anything, numbers and booleans as each other, timestamps as dates."""
-    if kind is stored.type or stored.type is Type.TEXT:
-        return
-    if kind is Type.TEXT and stored.type is not Type.OTHER:
-        raise InvalidSchema(
-            f"{stored.name}: a column stored as {stored.storage} is not text.", hint=f"It is {stored.type}."
-        )
-    if stored.type is Type.OTHER or kind.temporal != stored.type.temporal:
-        raise InvalidSchema(f"{stored.name}: a column stored as {stored.storage} cannot be read as {kind}.")
 
 
 def _clip(stored: Stored, kind: Type, bounds: Pair) -> Interval:
@@ -236,40 +307,6 @@ def _bounds_of_another_type(stored: Stored, kind: Type, bounds: Pair) -> Invalid
     )
 
 
-_KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
-    Type.TEXT: (str,),
-    Type.INTEGER: (int,),
-    Type.REAL: (int, float),
-    Type.BOOLEAN: (bool,),
-    Type.DATE: (),
-    Type.TIMESTAMP: (),
-    Type.OTHER: (),
-}
-
-
-def _key_values(name: str, kind: Type, keys: tuple[Word, ...]) -> tuple[Key, ...]:
-    values = tuple(_key_value(name, kind, key) for key in keys)
-    if len(set(values)) < len(values):
-        raise InvalidSchema(f"{name}: a key is listed twice.")
-    return values
-
-
-def _key_value(name: str, kind: Type, key: Word) -> Key:
-    """The key as a value of the column's type."""
-    if key is None:
-        return None
-    kind_is_boolean = kind is Type.BOOLEAN  # True is an int in Python, not here
-    if kind.temporal and isinstance(key, str | date):
-        microseconds = read_timestamp(key) if isinstance(key, str) else moment(key)
-        if microseconds is not None and kind is Type.TIMESTAMP:
-            return microseconds
-        if microseconds is not None and microseconds % MICROSECONDS_A_DAY == 0:
-            return microseconds // MICROSECONDS_A_DAY
-    elif not isinstance(key, date) and isinstance(key, _KEY_TYPES[kind]) and isinstance(key, bool) == kind_is_boolean:
-        return key
-    raise InvalidSchema(f'{name}: key {shown(key)} does not fit "{name}", which is {kind}.')
-
-
 def _type(name: str, word: object) -> Type:
     if isinstance(word, str) and word in _TYPE_WORDS:
         return _TYPE_WORDS[word]
@@ -283,6 +320,7 @@ _TYPE_WORDS: Mapping[str, Type] = {
     "decimal": Type.REAL,
     "boolean": Type.BOOLEAN,
     "text": Type.TEXT,
+    UUID_WORD: Type.TEXT,
     "date": Type.DATE,
     "timestamp": Type.TIMESTAMP,
 }

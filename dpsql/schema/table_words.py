@@ -12,7 +12,7 @@ from dataclasses import astuple, field, replace
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.units import Column, Limits, UnitWord, unit_word_of
+from dpsql.schema.units import ROW, Column, Limits, UnitWord, unit_word_of
 from dpsql.schema.words import briefly, items_of, unique_of, whole_of
 
 _LIMITS = {  # the words, in the order of the fields of Limits
@@ -41,6 +41,8 @@ class TableWords:
     partition: str | None = None
     version: str | None = None
     people: int | None = None
+    rows_are_units: bool = False
+    """`unit = "row"`: the owner has decided that each row is a unit. Without any word it is one too."""
 
     @classmethod
     def of(
@@ -61,8 +63,9 @@ class TableWords:
         limits = zip(_LIMITS, (max_rows, max_groups, max_rows_per_group), strict=True)
         if public is not None and not isinstance(public, bool):
             raise InvalidSchema(f"public must be True or False, got {briefly(public)}.")
+        by_row = isinstance(unit, str) and unit.strip() == ROW
         return cls(
-            None if unit is None else unit_word_of(unit),
+            None if unit is None or by_row else unit_word_of(unit),
             Limits(*(None if most is None else _limit(word, most) for word, most in limits)),
             public,
             () if unique is None else unique_of(unique),
@@ -70,6 +73,7 @@ class TableWords:
             None if partition is None else _partition(partition),
             None if version is None else _version(version),
             None if people is None else whole_of("people", people, LARGEST_LIMIT, _PEOPLE_HINT),
+            by_row,
         )
 
     @property
@@ -81,8 +85,9 @@ class TableWords:
 
     def over(self, other: TableWords) -> TableWords:
         """Both together; where both say the same kind of thing, this one holds. Unique keys of both are unique."""
+        unit = self if self.is_unit_decided else other
         return TableWords(
-            self.unit or other.unit,
+            unit.unit,
             self.limits.over(other.limits),
             other.public if self.public is None else self.public,
             (*other.unique, *self.unique),
@@ -90,13 +95,19 @@ class TableWords:
             self.partition or other.partition,
             self.version or other.version,
             self.people or other.people,
+            unit.rows_are_units,
         )
+
+    @property
+    def is_unit_decided(self) -> bool:
+        """Whether a unit is declared: a column, a path, or rows."""
+        return self.unit is not None or self.rows_are_units
 
     def check(self, table: str) -> None:
         """Raises InvalidSchema where the words contradict each other."""
         limits = [word for word, most in zip(_LIMITS, astuple(self.limits), strict=True) if most is not None]
-        if self.public and (self.unit or limits):
-            word = "unit" if self.unit else limits[0]
+        if self.public and (self.is_unit_decided or limits):
+            word = "unit" if self.is_unit_decided else limits[0]
             raise InvalidSchema(
                 f"{table} is declared public, so it has no {word}.",
                 hint=f"No row of a public table is anybody's. Leave out public if rows are people's, else {word}.",
@@ -104,10 +115,7 @@ class TableWords:
         if self.public and self.people:
             raise InvalidSchema(f"{table} is declared public, so it is of no people.", hint="Leave out people.")
         if limits and not self.unit:
-            raise InvalidSchema(
-                f"{table}: {limits[0]} is declared without a unit.",
-                hint='Limits belong to a unit. Say which column tells whose row it is: unit="person_id".',
-            )
+            raise self._limits_without_unit(table, limits[0])
         if self.partition and (self.public or self.unit):
             raise InvalidSchema(
                 f"{table}: a partition is for private tables without a unit.",
@@ -120,11 +128,27 @@ class TableWords:
                 hint="If no row of it is anybody's, write public=True too; rows of people are limited by max_rows.",
             )
 
+    def _limits_without_unit(self, table: str, limit: str) -> InvalidSchema:
+        column = 'Say which column tells whose row it is: unit="person_id".'
+        if self.rows_are_units:
+            return InvalidSchema(
+                f'{table}: {limit} is declared with unit = "row".',
+                hint=f"Each row is a unit of its own then, so nobody has several: leave out {limit}. {column}",
+            )
+        return InvalidSchema(f"{table}: {limit} is declared without a unit.", hint=f"Limits belong to a unit. {column}")
+
     def resolved(self, table: str, columns: Mapping[str, Column]) -> TableWords:
         """The words with columns (here by folded name) as they are stored. Raises InvalidSchema for a column that is
         not there, a unit whose values have no operations, and words that contradict each other."""
         self.check(table)
         stored = _Stored(table, columns)
+        if self.rows_are_units and ROW in columns:
+            name = columns[ROW].name
+            raise InvalidSchema(
+                f'{table}: unit = "row" means that each row is a unit, and the table has a column "{name}".',
+                hint=f"If that column tells whose row it is, put it in double quotes: unit='\"{name}\"'. If not, "
+                "rename it.",
+            )
         matches = [(stored.column("max_matches", name).name, most) for name, most in self.max_matches]
         for name, times in Counter(name for name, _most in matches).items():
             if times > 1:
@@ -161,7 +185,8 @@ class _Stored:
         if column.type == "other":
             raise InvalidSchema(
                 f'unit: column "{column.name}" is stored as {column.storage}, whose values cannot be told apart here.',
-                hint="A unit is a column of numbers, text, booleans, dates or timestamps.",
+                hint="A unit is a column of numbers, text, booleans, dates or timestamps. If it holds UUIDs as 16 "
+                f'bytes, declare that: types={{"{column.name}": "uuid"}}.',
             )
         return replace(word, column=column.name)
 

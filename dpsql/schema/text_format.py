@@ -1,23 +1,29 @@
-"""What an owner says of how a text file is written: delimiter, quote, header. Nothing of it is guessed from rows."""
+"""What an owner says of how a text file is written: delimiter, quote, header, encoding. Nothing of it is guessed from
+rows."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.encodings import UTF_8, encoding_named
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import briefly
 
-TEXT_WORDS = ("delimiter", "quote", "header", "multiline")
+TEXT_WORDS = ("delimiter", "quote", "header", "skip", "encoding", "multiline")
 """The names of the words, as an owner's file writes them."""
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 LINES_ENDINGS = (".jsonl", ".ndjson")
 """Of files of one JSON object a line."""
-PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
+PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 """Behind one of these endings."""
 _TAKEN = frozenset("\0\n\r ")
+_MOST_SKIPPED = 10_000
 _ALIKE = "{}: delimiter and quote are one character."
 _NO_QUOTES = 'Write quote = "" for a file without quotes.'
 
@@ -28,13 +34,16 @@ class TextFormat:
 
     delimiter: one ASCII character, None for the one that goes with the file's name (a tab for .tsv, else a comma);
     quote: one ASCII character, "" for none; header: the columns' names of a file whose first line is a row already,
-    None where the first line names them; multiline: whether a quoted cell may hold line ends.
+    None where the first line names them; multiline: whether a quoted cell may hold line ends; skip: how many lines
+    stand above the header, or above the first row; encoding: that of the whole file, as `encoding_named` spells it.
     """
 
     delimiter: str | None = None
     quote: str = '"'
     header: tuple[str, ...] | None = None
     multiline: bool = False
+    skip: int = 0
+    encoding: str = UTF_8
 
     def __post_init__(self) -> None:
         signs = [each for each in (self.delimiter, self.quote) if each]
@@ -54,7 +63,8 @@ class TextFormat:
         multiline = words.get("multiline", False)
         if not isinstance(multiline, bool):
             raise InvalidSchema(f"{where} multiline must be true or false, got {briefly(multiline)}.")
-        return cls(delimiter, quote, _header(where, words.get("header", True)), multiline)
+        header, skip = _header(where, words.get("header", True)), _skip(where, words.get("skip", 0))
+        return cls(delimiter, quote, header, multiline, skip, _encoding(where, words.get("encoding", UTF_8)))
 
     def signs_of(self, path: Path) -> tuple[bytes, bytes]:
         """The delimiter and the quote of the file, each a byte. Raises InvalidSchema where they are one."""
@@ -63,6 +73,48 @@ class TextFormat:
         if delimiter == self.quote:
             raise InvalidSchema(_ALIKE.format(path.name), hint=_NO_QUOTES)
         return delimiter.encode("ascii"), self.quote.encode("ascii")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The words that are not the usual ones, as `of` takes them."""
+        said = {
+            each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
+        }
+        return {word: list(said[word]) if word == "header" else said[word] for word in TEXT_WORDS if word in said}
+
+
+def words_in_python(words: Mapping[str, Any]) -> str:
+    """Words of a format as arguments of `dpsql.Table`."""
+    return ", ".join(
+        f"{word}={value if isinstance(value, bool) else json_text(value)}" for word, value in words.items()
+    )
+
+
+def words_in_toml(words: Mapping[str, Any]) -> str:
+    """Words of a format as lines of an owner's file."""
+    return "\n".join(f"{word} = {json_text(value)}" for word, value in words.items())
+
+
+def words_in_shell(words: Mapping[str, Any]) -> str:
+    """Words of a format as options of a command."""
+    options = []
+    for word, value in words.items():
+        if value is True:
+            options.append(f"--{word}")
+            continue
+        text = ",".join(map(_listed, value)) if isinstance(value, list) else str(value).replace("\t", "\\t")
+        options.append(f"--{word} {shlex.quote(text)}")
+    return " ".join(options)
+
+
+def json_text(value: object) -> str:
+    """A value as JSON writes it, and TOML and Python read it."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _listed(name: str) -> str:
+    """A name in a list of names that commas part."""
+    return '"' + name.replace('"', '""') + '"' if set(name) & set('",\n') or name != name.strip() else name
 
 
 def _is_sign(text: str) -> bool:
@@ -86,3 +138,23 @@ def _header(where: str, names: object) -> tuple[str, ...] | None:
             hint='Of a file without a header name the columns: header = ["name", "age"].',
         )
     return tuple(names)
+
+
+def _skip(where: str, lines: object) -> int:
+    if isinstance(lines, int) and not isinstance(lines, bool) and 0 <= lines <= _MOST_SKIPPED:
+        return lines
+    raise InvalidSchema(
+        f"{where} skip must be a whole number from 0 to {_MOST_SKIPPED:,}, got {briefly(lines)}.",
+        hint="Write how many lines stand above the header: skip = 2.",
+    )
+
+
+def _encoding(where: str, word: object) -> str:
+    encoding = encoding_named(word) if isinstance(word, str) else None
+    if encoding is None:
+        raise InvalidSchema(
+            f"{where} encoding must name an encoding in which each line is read by itself, got {briefly(word)}.",
+            hint='Write encoding = "latin-1", "cp1252", "utf-16" or another of docs/text-files.md. A file in an '
+            "encoding that is not there is converted first: iconv -f ENCODING -t UTF-8 FILE.",
+        )
+    return encoding

@@ -104,6 +104,8 @@ class Linked(Protocol):
     def unique(self) -> tuple[tuple[str, ...], ...]: ...
 
 
+ROW = "row"
+"""The word for rows that are units of their own, as declared; a column of that name is written in double quotes."""
 _PATH = re.compile("(n[.])?n(>n[.]n)?")
 
 
@@ -124,8 +126,9 @@ def unit_word_of(word: object) -> UnitWord:
 
 
 _UNIT_HINT = (
-    'Write a column, unit="person_id", or a path to the unit of another table, unit="o_custkey -> customer.c_custkey".'
-    '\nNames with spaces, dots or arrows are in double quotes: unit=\'"my key" -> "my table".id\'.'
+    'Write a column, unit="person_id", or a path to the unit of another table, unit="o_custkey -> customer.c_custkey"; '
+    'or unit="row" where no person has two rows.'
+    '\nNames with spaces, dots or arrows are in double quotes: "my key" -> "my table".id.'
 )
 
 

@@ -38,19 +38,12 @@ LARGEST_BOUND = 2**62
 
 _PLAIN = (str, bytes, numbers.Number, date, time, timedelta, np.generic, type(None))
 _ATTOSECONDS = {
-    "W": 604_800 * 10**18,
-    "D": 86_400 * 10**18,
-    "h": 3_600 * 10**18,
-    "m": 60 * 10**18,
-    "s": 10**18,
-    "ms": 10**15,
-    "us": 10**12,
-    "ns": 10**9,
-    "ps": 10**6,
-    "fs": 1000,
-    "as": 1,
-}
-_EXAMPLES = {"bounds": "(0, 120)", "keys": '["a", "b"]', "types": '"integer"', "nullable": "False", "max_matches": "3"}
+    "W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18, "ms": 10**15,
+    "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 1000, "as": 1,
+}  # fmt: skip
+EXAMPLES = {"bounds": "(0, 120)", "keys": '["a", "b"]', "types": '"integer"', "nullable": "False", "max_matches": "3",
+    "format": '"%d/%m/%Y"', "decimal": '","', "thousands": '"."', "true": '["Ja"]', "false": '["Nein"]',
+    "null": '["NA"]', "encoding": '"latin-1"'}  # fmt: skip
 
 
 def items_of(word: str, facts: object) -> list[tuple[str, object]]:
@@ -60,7 +53,7 @@ def items_of(word: str, facts: object) -> list[tuple[str, object]]:
     if not isinstance(facts, Mapping):
         raise InvalidSchema(
             f"{word} must map columns to their {word}, got {type(facts).__name__}.",
-            hint=f'Write {word}={{"age": {_EXAMPLES[word]}}}.',
+            hint=f'Write {word}={{"age": {EXAMPLES[word]}}}.',
         )
     for name in facts:
         if not isinstance(name, str):
@@ -76,7 +69,7 @@ def about(table: str) -> Iterator[None]:
     except InvalidSchema as error:
         if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", error.message):
             raise
-        raise InvalidSchema(f"{table}: {error.message}", hint=error.hint) from None
+        raise InvalidSchema(f"{table}: {error.message}", hint=error.hint, about=error.about) from None
 
 
 AUTO = "auto"
@@ -328,5 +321,5 @@ def _plain_date(name: str, what: str, value: date) -> date:
         raise InvalidSchema(f"{name}: a {what} must lie in the years 1 to 9999.") from None
     raise InvalidSchema(
         f"{name}: a {what} has no time zone, got {value}.",
-        hint="Values are compared by the wall clock of the column's own zone: write the time on that clock.",
+        hint="Write what clocks of the session's timezone show then; that is UTC where none is named.",
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from dpsql.errors import DPSQLError
+from dpsql.schema.columns import CELL_WORDS
 
 
 class Place(Enum):
@@ -53,11 +54,14 @@ def reworded(hint: str, place: Place) -> str:
     return in_toml(hint) if has_file else hint
 
 
-def in_toml(hint: str) -> str:
-    """A hint with its declarations as an owner's file has them."""
+def in_toml(hint: str, *, in_file: bool = False) -> str:
+    """A hint with its declarations as an owner's file has them; in_file: it is about that file."""
     for pattern, write in _DECLARED:
         hint = re.sub(pattern, write, hint)
-    return hint
+    if not in_file:
+        return hint
+    hint = re.sub(r"\((lower|-?[\d.]+), (upper|-?[\d.]+)\)", r"[\1, \2]", hint.replace(" in the schema file", ""))
+    return re.sub(r"\b(True|False)\b", lambda found: _TRUTH[found[1]], hint)
 
 
 def _name(text: str) -> str:
@@ -77,6 +81,14 @@ _DECLARED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
         r'\btypes=\{"([^"]+)": ("\w+")\}',
         lambda found: f"{_name(found[1])} = {{ type = {found[2]} }} in the schema file",
+    ),
+    (
+        rf'\b({"|".join(CELL_WORDS)})=\{{"([^"]+)": ("[^"]*"|\[[^]]*\])\}}',
+        lambda found: f"{_name(found[2])} = {{ {found[1]} = {found[3]} }} in the schema file",
+    ),
+    (
+        r'\bnullable=\{"([^"]+)": (True|False)\}',
+        lambda found: f"{_name(found[1])} = {{ nullable = {_TRUTH[found[2]]} }} in the schema file",
     ),
     (r'\bmax_matches=\{"([^"]+)": (\d+)\}', lambda found: f"max_matches = {{ {_name(found[1])} = {found[2]} }}"),
     (r"\b(unit|unique|partition|version)=(\"[^\"]*\"|\[[^]]*\])", lambda found: f"{found[1]} = {found[2]}"),

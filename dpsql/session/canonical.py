@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpsql.plan.expressions import Column
+from dpsql.plan.nodes import Scan
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.session.canonical_forms import FORMS, NAMES
+from dpsql.session.canonical_names import CanonicalNames
 from dpsql.session.canonical_text import NotCanonical, Writer
 
 KEY_VERSION = 2
@@ -28,7 +31,21 @@ _KNOWN = "_canonical"
 def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
     """The key of what is released and of `more`, its version first; None where something in it has no canonical
     form."""
-    digest = digest_of(release)
+    return _key(digest_of(release), more)
+
+
+def canonical_by_aliases(release: Release, *more: str | TableSchema | None) -> str | None:
+    """The key that a release had while keys depended on the aliases of the text; None if that is `canonical`."""
+    if CanonicalNames(release.query.plan.input).is_empty:
+        return None
+    try:
+        digest = Writer(FORMS, NAMES).digest(_measured(release))
+    except (NotCanonical, RecursionError):
+        return None
+    return _key(digest, more)
+
+
+def _key(digest: bytes, more: tuple[str | TableSchema | None, ...]) -> str | None:
     if not digest:
         return None
     try:
@@ -42,8 +59,9 @@ def digest_of(release: Release) -> bytes:
     """What is released, as 32 bytes; none where something in it has no canonical form."""
     known: bytes | None = release.__dict__.get(_KNOWN)
     if known is None:
+        names = CanonicalNames(release.query.plan.input)
         try:
-            known = Writer(FORMS, NAMES).digest(_measured(release))
+            known = Writer(FORMS, NAMES, {Scan: names.scan, Column: names.column}).digest(_measured(release))
         except (NotCanonical, RecursionError):
             known = b""
         take_digest(release, known)
@@ -101,4 +119,4 @@ def explain(release: Release) -> str:
     return ""
 
 
-__all__ = ["KEY_VERSION", "canonical", "digest_of", "explain", "take_digest"]
+__all__ = ["KEY_VERSION", "canonical", "canonical_by_aliases", "digest_of", "explain", "take_digest"]

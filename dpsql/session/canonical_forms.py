@@ -8,6 +8,7 @@ are in the keys of ledgers that people keep: one that is changed makes every ans
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 from dpsql.core.across import AcrossLaplace
@@ -50,7 +51,7 @@ from dpsql.release.bound_candidates import Intervals
 from dpsql.release.choices import Draw
 from dpsql.release.parts import Chosen, Coordinate, Estimate, Moments
 from dpsql.release.points import Points, RoundPoints
-from dpsql.schema.columns import ColumnSchema, TableSchema, Type
+from dpsql.schema.columns import CellFormat, ColumnSchema, TableSchema, Type
 from dpsql.schema.intervals import Interval
 from dpsql.schema.units import Limits, Lookup, Unit, UnitWord
 from dpsql.session.canonical_text import Form, NotCanonical, form
@@ -82,10 +83,27 @@ _TABLE_WORDS = (
     *("name", "columns", "unit-said=unit_word", "unit", "limits", "public", "unique", "max-matches=max_matches"),
     *("rows", "partition", "version"),
 )
+_COLUMN = form(
+    "column of a table",
+    *("name", "type", "nullable", "bounds", "keys", "storage", "auto", "cells=cell_format", "zone"),
+    later={"cells": None, "zone": None},
+)
+
+
+def _type_of_column(column: ColumnSchema) -> Type:
+    """Columns of Python objects were text before they needed a declared type. No query reads them without one."""
+    return Type.TEXT if column.type is Type.OBJECT else column.type
+
+
 _TABLES: dict[type, Form] = {
-    TableSchema: form("table", *_TABLE_WORDS, apart=["people"]),
-    ConstantTable: form("table of constants", *_TABLE_WORDS, apart=["cells", "people"]),  # `version` is made of them
-    ColumnSchema: form("column of a table", "name", "type", "nullable", "bounds", "keys", "storage", "auto"),
+    TableSchema: form(
+        "table", *_TABLE_WORDS, apart=["people", "can_drop_rows", "rows_are_units"]
+    ),  # the noise tells the latter
+    ConstantTable: form(
+        "table of constants", *_TABLE_WORDS, apart=["cells", "people", "can_drop_rows", "rows_are_units"]
+    ),  # `version` is made of them
+    ColumnSchema: replace(_COLUMN, words={**_COLUMN.words, "type": _type_of_column}),
+    CellFormat: form("format of cells", "format", "decimal", "thousands", "true", "false", "null", "encoding"),
     UnitWord: form("unit as said", "column", "table", "key", "own"),
     Unit: form("unit", "column", "steps", apart=["owner"]),
     Lookup: form("look-up", "table", "key", "column"),
@@ -209,6 +227,7 @@ NAMES: dict[Enum, str] = {
     Type.DATE: "date",
     Type.TIMESTAMP: "timestamp",
     Type.OTHER: "other",
+    Type.OBJECT: "object",
     Neighbours.UNBOUNDED: "unbounded",
     Neighbours.BOUNDED: "bounded",
 }

@@ -71,12 +71,18 @@ class Writer:
     """Digests of values, each object once: expressions may share parts.
 
     forms: of classes, looked up by the class itself, so that another class of the same name has no part in it; names:
-    the tags of the members of enumerations.
+    the tags of the members of enumerations; canonical: of classes, the value that is written for a value.
     """
 
-    def __init__(self, forms: Mapping[type, Form], names: Mapping[Enum, str]) -> None:
+    def __init__(
+        self,
+        forms: Mapping[type, Form],
+        names: Mapping[Enum, str],
+        canonical: Mapping[type, Callable[[Any], Any]] | None = None,
+    ) -> None:
         self._forms = forms
         self._names = names
+        self._canonical = canonical or {}
         self._found: dict[int, bytes] = {}
         self._unlisted: dict[type, list[str]] = {}
         self._held: list[object] = []  # so that no id is used again
@@ -116,6 +122,9 @@ class Writer:
         form = self._forms.get(type(value))
         if form is None:
             raise NotCanonical(f"{type(value).__name__} has no form")
+        if type(value) in self._canonical:
+            value = self._canonical[type(value)](value)
+            self._held.append(value)  # parts of it are remembered by their ids
         if form.name is not None:
             return b"word " + form.name(value).encode()
         before = form.later or {}

@@ -1,8 +1,9 @@
-"""Versions that are taken from the content of files: `version = "content"`.
+"""Versions of files: those that are taken from their content (`version = "content"`), and those that an owner names.
 
 They are taken when a session opens (an HMAC with the ledger's own key) and stand for the rows of every question, so
-that an answer is given again just where the files are the same. Files are held against what they were then, by device,
-inode, size and times, before and after each question: where they differ nothing is released.
+that an answer is given again just where the files are the same. Files of either kind of version are held against what
+they were when the session opened, by device, inode, size and times, before and after each question: where they differ
+nothing is released.
 
 A table whose files are parts, each of one value of a column, has a version for each value; a question has those that
 it reaches. Proof that no replay depends on rows: which values these are follows from the text, declared facts and the
@@ -45,6 +46,8 @@ class Content:
     column: str = ""
     parts: tuple[tuple[Key, str], ...] = ()
     settled: bool = False
+    source: StoredFiles | None = None
+    """What reads the files with each question."""
 
     @property
     def changed(self) -> str:
@@ -56,7 +59,17 @@ class Content:
                 same = False
             if not same:
                 return file.name
-        return ""
+        now = () if self.source is None else files_in(self.source)
+        return next((file.name for file in now if file not in self.origin.files), "")  # a database's log
+
+    @property
+    def hint(self) -> str:
+        """What to do where files have changed."""
+        if self.version == BY_PARTS or self.version.startswith(f"{CONTENT} "):
+            return "Open a new session: it takes a version of the files as they are then."
+        if not self.version:
+            return "Start the server again: it then serves the files as they are."
+        return 'A version names the files as they were: declare another, such as version="2", and open a new session.'
 
 
 Contents = dict[str, Content]
@@ -64,14 +77,17 @@ Contents = dict[str, Content]
 
 
 def versioned(
-    tables: Mapping[str, TableSchema], sources: Mapping[str, Table], ledger: Ledger | None
+    tables: Mapping[str, TableSchema], sources: Mapping[str, Table], ledger: Ledger | None, *, all_held: bool = False
 ) -> tuple[dict[str, TableSchema], Contents]:
     """The tables, those of version "content" with that of their files in its place. sources: what they were made of,
-    by name. Without a ledger it is only seen that there are files. Raises InvalidSchema."""
+    by name. Without a ledger it is only seen that there are files. all_held: whether files of tables without a version
+    have to stay as they are too. Raises InvalidSchema."""
     linked, contents = dict(tables), Contents()
     for name, source in sources.items():
         schema = linked[name.casefold()]
         if schema.version != CONTENT:
+            if ledger is not None and (schema.version or all_held) and isinstance(source.origin, StoredFiles):
+                contents[name.casefold()] = Content(_now(source.origin), schema.version or "", source=source.origin)
             continue
         if source.origin is None:
             raise InvalidSchema(
@@ -85,9 +101,15 @@ def versioned(
     return linked, contents
 
 
+def _now(source: StoredFiles) -> Origin:
+    """The files of a source as they are."""
+    files = files_in(source)
+    return Origin(files, stamps_of(files))
+
+
 def _content(key: bytes, schema: TableSchema, source: Table) -> Content:
     stored: StoredFiles | Origin = source.origin
-    origin = stored if isinstance(stored, Origin) else Origin(files_in(stored), stamps_of(files_in(stored)))
+    origin = stored if isinstance(stored, Origin) else _now(stored)
     if isinstance(stored, PartedFiles):
         column = schema.by_name[stored.column.casefold()].name
         by_value: dict[Key, list[Path]] = {}
@@ -100,12 +122,16 @@ def _content(key: bytes, schema: TableSchema, source: Table) -> Content:
         content = Content(origin, f"content {content_of(key, origin.files, table)}")
     if content.changed:
         raise InvalidSchema(f"{content.changed} changed while it was read.", hint="Read it again: open a new session.")
-    return replace(content, settled=isinstance(stored, Origin))
+    if stored is None or isinstance(stored, Origin):
+        return replace(content, settled=True)
+    return replace(content, source=stored)
 
 
-def catalog_of(catalog: Catalog, sources: Mapping[str, Table], ledger: Ledger) -> tuple[Catalog, Contents]:
+def catalog_of(
+    catalog: Catalog, sources: Mapping[str, Table], ledger: Ledger, *, all_held: bool
+) -> tuple[Catalog, Contents]:
     """The catalog with the versions that this ledger gives, now that it is there (as of `versioned`)."""
-    tables, contents = versioned(catalog.tables, sources, ledger)
+    tables, contents = versioned(catalog.tables, sources, ledger, all_held=all_held)
     return (Catalog(tables, public=catalog.public), contents) if contents else (catalog, contents)
 
 
@@ -114,8 +140,8 @@ def check_unchanged(release: Release, contents: Contents, *, paid: bool = False)
     when its version was taken."""
     names = tables_read(release.query.plan.input) if contents else ()
     held = (contents[name] for name in names if name in contents and not contents[name].settled)
-    changed = next(filter(None, (each.changed for each in held)), "")
-    hint = "Open a new session: it takes a version of the files as they are then."
+    found = ((each.changed, each.hint) for each in held)
+    changed, hint = next((each for each in found if each[0]), ("", ""))
     if changed and paid:
         raise InternalError(
             f"{changed} changed while it was read, and nothing is released. What it cost stays spent, since rows had "

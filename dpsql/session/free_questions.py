@@ -9,25 +9,30 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.explain import Explanation
-from dpsql.core.cost import FREE
+from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.errors import NotComputed
+from dpsql.core.parallel import parts_of
+from dpsql.errors import InvalidSchema, NotComputed
+from dpsql.executors.base import Store
 from dpsql.release.release import Release, Released
+from dpsql.schema.argument_names import checked_methods
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
-from dpsql.session.prepare import Prepared
 from dpsql.session.public_tables import stores_of
 from dpsql.session.quote import Quote
 from dpsql.session.replay import Question, Replay
+from dpsql.session.table_states import TableStates
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
+    from dpsql.answer.explain import Explanation
     from dpsql.schema.said import Scalars
     from dpsql.session.earlier import Seen
-    from dpsql.session.program import PreparedProgram
+    from dpsql.session.prepared_query import PreparedQuery
+    from dpsql.session.run import OpenTables
 
 
+@checked_methods
 class FreeQuestions(ABC):
     """The free half of a Session. No row is read, and nothing is charged."""
 
@@ -35,14 +40,21 @@ class FreeQuestions(ABC):
     _replay: Replay
     _catalog: Catalog
     _contents: Contents
+    _stores: dict[str, Store]
+    _read_once: Mapping[str, object] = {}
 
     @abstractmethod
-    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> PreparedQuery:
         """A query made ready, or refused."""
 
-    @abstractmethod
-    def _parts(self, release: Release) -> tuple[Part, ...]:
+    def _state(self, opened: OpenTables | None = None) -> TableStates:
+        """The states of the tables now; of those that were opened for a question, as they were then."""
+        stamps = {} if opened is None else opened.stamps
+        return TableStates(self._catalog.tables, self._stores, self._read_once, stamps)
+
+    def _parts(self, release: Release, opened: OpenTables | None = None) -> tuple[Part, ...]:
         """The parts of declared partitions that a query reads."""
+        return parts_of(release.query.plan.input, self._state(opened).of_session(self._replay.session))
 
     def explain(
         self,
@@ -114,7 +126,7 @@ class FreeQuestions(ABC):
             asked |= {each.key for each in quote.questions}
 
     def _quote(
-        self, prepared: Prepared | PreparedProgram, ledger: Ledger, *, fresh: bool = False, asked: Collection[str] = ()
+        self, prepared: PreparedQuery, ledger: Ledger, *, fresh: bool = False, asked: Collection[str] = ()
     ) -> Quote:
         """What a query is charged by a ledger. asked: keys of questions that are answered by then."""
         releases = () if prepared.explain_only else prepared.releases
@@ -128,7 +140,7 @@ class FreeQuestions(ABC):
                 places.append(place)
         again = not due and not prepared.explain_only
         free, parts = not due, self._parts_of(due or prepared.releases)
-        cost = sum((each.cost for each in due), FREE)
+        cost = self._with_time(sum((each.cost for each in due), FREE))
         coin = replace(cost, delta=Fraction(0), hidden=Fraction(0))
         return Quote(
             cost,
@@ -150,14 +162,12 @@ class FreeQuestions(ABC):
             return [None] * len(releases)
         return [self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
 
-    def _asked(
-        self, prepared: Prepared | PreparedProgram, *, fresh: bool
-    ) -> tuple[list[Question | None], list[Released | None]]:
+    def _asked(self, prepared: PreparedQuery, *, fresh: bool) -> tuple[list[Question | None], list[Released | None]]:
         """What the releases of a statement are recognised by, and the answers that they were given before. One that
         reads what others show is recognised once these are known; until then it counts as new."""
         questions = self._questions(prepared)
         answers = self._known(prepared.releases, questions, fresh=fresh)
-        if fresh or isinstance(prepared, Prepared) or not prepared.later:
+        if fresh or not prepared.reads_prior_releases:
             return questions, answers
         for place, release in enumerate(prepared.releases):
             needs = prepared.needs(place)
@@ -165,17 +175,17 @@ class FreeQuestions(ABC):
             if not needs or answers[place] is not None or len(known) < len(needs):
                 continue
             try:
-                seen = prepared.seen(place, known, stores_of(self._catalog.public))
+                seen = prepared.prior(place, known, stores_of(self._catalog.public))
             except NotComputed:  # whoever asks is told, before anything is charged
                 continue
             questions[place] = self._question(release, seen)
             answers[place] = self._recalled(questions[place], release)
         return questions, answers
 
-    def _questions(self, prepared: Prepared | PreparedProgram) -> list[Question | None]:
+    def _questions(self, prepared: PreparedQuery) -> list[Question | None]:
         """What the releases of a statement are recognised by before any is known: one that reads what others show by
         its plan, which is no question that is ever answered."""
-        if isinstance(prepared, Prepared) or not prepared.later:
+        if not prepared.reads_prior_releases:
             return [self._question(each) for each in prepared.releases]
         return [
             self._question(each, more=("what is shown before",) if prepared.needs(place) else ())
@@ -186,22 +196,41 @@ class FreeQuestions(ABC):
         """The answer that a release was given before, now that what it reads is known."""
         return self._replay.recall(question, release)
 
-    def _question(self, release: Release, seen: Seen | None = None, more: tuple[str, ...] = ()) -> Question | None:
-        """What a release is recognised by, with what it reads of earlier ones. Raises InternalError where its files
-        have changed."""
+    def _question(
+        self,
+        release: Release,
+        seen: Seen | None = None,
+        more: tuple[str, ...] = (),
+        opened: OpenTables | None = None,
+    ) -> Question | None:
+        """What a release is recognised by, with what it reads of earlier ones. Raises InvalidSchema where files have
+        changed that are to stay as they are."""
         check_unchanged(release, self._contents)
         parts = parts_reached(release, self._contents)
-        return self._replay.question(
-            release, self._catalog.tables, (*parts, *(() if seen is None else seen.asked), *more)
-        )
+        parts = (*parts, *(() if seen is None else seen.asked), *more)
+        return self._replay.question(release, self._catalog.tables, parts, self._state(opened))
 
-    def _parts_of(self, releases: Sequence[Release]) -> tuple[Part, ...]:
+    def _check_same(
+        self, releases: Sequence[Release], questions: Sequence[Question | None], opened: OpenTables
+    ) -> None:
+        """Raises InvalidSchema, before anything is charged, where the tables that were opened are not as they were when
+        it was looked up whether their questions have answers."""
+        for release, question in zip(releases, questions, strict=True):
+            check_unchanged(release, self._contents)
+            state = self._state(opened)
+            changed = [] if question is None else [name for name, at in question.states if state(name) != at]
+            if changed:
+                raise InvalidSchema(
+                    f"{changed[0]} changed while it was opened. Nothing was charged.", hint="Ask again."
+                )
+
+    def _parts_of(self, releases: Sequence[Release], opened: OpenTables | None = None) -> tuple[Part, ...]:
         """The parts that releases of one statement read together."""
         if len(releases) == 1:
-            return self._parts(releases[0])
+            return self._parts(releases[0], opened)
         from dpsql.session.program import parts_together  # most questions are of one step
 
-        return parts_together([self._parts(each) for each in releases])
+        return parts_together([self._parts(each, opened) for each in releases])
 
     def remaining_queries(
         self,
@@ -220,11 +249,15 @@ class FreeQuestions(ABC):
         Free. Raises what `explain` raises."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
-        most = self._ledger.most(prepared.cost, self._parts_of(prepared.releases))
+        cost = self._with_time(prepared.cost)
+        most = self._ledger.most(cost, self._parts_of(prepared.releases))
         return math.inf if most is None else most
 
-    def _explanation(self, prepared: Prepared | PreparedProgram) -> Explanation:
-        left = self._ledger.after(prepared.cost, self._parts_of(prepared.releases))
-        if isinstance(prepared, Prepared):
-            return Explanation(prepared.release, left)
+    def _with_time(self, cost: Cost) -> Cost:
+        """What is charged for a question of this cost, with the response time of its answer."""
+        return cost if cost.free else cost + self._ledger.time_cost
+
+    def _explanation(self, prepared: PreparedQuery) -> Explanation:
+        cost = self._with_time(prepared.cost)
+        left = self._ledger.after(cost, self._parts_of(prepared.releases))
         return replace(prepared.explanation, left=left)

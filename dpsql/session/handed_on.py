@@ -16,15 +16,14 @@ from typing import Any
 
 from dpsql.schema.remembered import remembered
 from dpsql.session.canonical import digest_of, take_digest
-from dpsql.session.prepare import Prepared
-from dpsql.session.program import PreparedProgram
+from dpsql.session.prepared_query import PreparedQuery
 from dpsql.sql.catalog import Catalog
 
 MOST = 2**18
 """Bytes of a plan that is handed on; a larger one is made where it is run, as is one that cannot travel."""
 
 
-def in_bytes(prepared: Prepared | PreparedProgram, catalog: Catalog) -> bytes:
+def in_bytes(prepared: PreparedQuery, catalog: Catalog) -> bytes:
     """A plan about the tables of a catalog; none where it is not handed on."""
     written = _Limited()
     try:
@@ -35,14 +34,14 @@ def in_bytes(prepared: Prepared | PreparedProgram, catalog: Catalog) -> bytes:
     return written.getvalue() if written.tell() <= MOST else b""
 
 
-def from_bytes(content: bytes, catalog: Catalog) -> Prepared | PreparedProgram | None:
+def from_bytes(content: bytes, catalog: Catalog) -> PreparedQuery | None:
     """The plan; None where there is none, or where it is about tables of which something else is declared."""
     if not content:
         return None
     declared, prepared, digests = pickle.loads(content)
     if declared != _declared(catalog):
         return None
-    known: Prepared | PreparedProgram = prepared
+    known: PreparedQuery = prepared
     for release, digest in zip(known.releases, digests, strict=True):
         take_digest(release, digest)
     return known

@@ -12,8 +12,10 @@ from typing import Any
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import ACCOUNTANTS
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidSchema, as_written, did_you_mean
+from dpsql.errors import DPSQLError, InvalidSchema, as_written, did_you_mean
 from dpsql.executors.resources import AUTO, ITSELF, Resources
+from dpsql.schema.argument_names import checked_methods
+from dpsql.schema.columns import CELL_WORDS, UTC
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import TABLE_WORDS
@@ -22,11 +24,11 @@ from dpsql.schema.words import about
 from dpsql.session.server_words import ServerWords
 
 _RESOURCES = ("memory", "threads", "spill")
-_TOP = ("budget", "neighbours", "engine", *_RESOURCES, "server", "tables")
+_TOP = ("budget", "neighbours", "engine", *_RESOURCES, "timezone", "server", "tables")
 _BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
 _SHARE = ("epsilon", "delta", "conversion_delta")
 _TABLE = ("path", "table", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
-_COLUMN = ("type", "bounds", "keys", "nullable")
+_COLUMN = ("type", "bounds", "keys", "nullable", *CELL_WORDS)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class TableEntry:
     """Which table of a database that is."""
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Schema:
     """What an owner declares, for a Session. Every word of the file is known or refused."""
@@ -53,6 +56,8 @@ class Schema:
     engine: str = AUTO
     resources: Resources = ITSELF
     server: ServerWords = field(default_factory=ServerWords)
+    timezone: str = UTC
+    """The time zone in which columns of instants are shown."""
     file: Path | None = None
     """Where it was read from, links followed."""
 
@@ -63,6 +68,13 @@ class Schema:
             return None
         beside = self.file.with_suffix(".ledger")
         return beside if beside != self.file else self.file.with_name(f"{self.file.name}.ledger")
+
+    @property
+    def undecided_units(self) -> tuple[str, ...]:
+        """Private tables of which the file does not say whose rows they are: each row is then a unit, though nobody has
+        decided that."""
+        words = {name: entry.declaration.table for name, entry in self.tables.items()}
+        return tuple(name for name, each in words.items() if not each.public and not each.is_unit_decided)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
@@ -77,7 +89,14 @@ class Schema:
             raise InvalidSchema(f"{file.name} is not TOML: {error}.") from None
         except RecursionError:
             raise InvalidSchema(f"{file.name} is nested too deeply.") from None
-        return replace(cls.from_dict(content, file.parent), file=Path(os.path.realpath(file)))
+        try:
+            schema = cls.from_dict(content, file.parent)
+        except DPSQLError as error:
+            from dpsql.session.advice import in_toml  # most files are read
+
+            hint = in_toml(error.hint, in_file=True)
+            raise type(error)(in_toml(error.message, in_file=True), hint=hint, about=error.about) from None
+        return replace(schema, file=Path(os.path.realpath(file)))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], folder: Path = Path()) -> Schema:
@@ -104,7 +123,16 @@ class Schema:
             said["spill"] = folder / said["spill"]
         resources = Resources.of(**said)
         server = ServerWords.of(_section("server", content))
-        return cls(tables, _budget(section), relation, accountant, file, engine, resources, server)
+        zone = _zone(content.get("timezone", UTC))
+        return cls(tables, _budget(section), relation, accountant, file, engine, resources, server, zone)
+
+
+def _zone(word: object) -> str:
+    if word == UTC:
+        return UTC
+    from dpsql.schema.zones import checked_zone
+
+    return checked_zone(word)
 
 
 def _budget(section: Mapping[str, Any]) -> Budget | None:
@@ -149,14 +177,19 @@ def _table(name: str, entry: Any, folder: Path) -> TableEntry:
         _known(f"{where} column {column}", facts, _COLUMN)
     with about(where):
         declaration = Declaration.of(
-            *({column: facts[word] for column, facts in columns.items() if word in facts} for word in _ORDER),
+            _facts(columns, "bounds"),
+            _facts(columns, "keys"),
+            _facts(columns, "type"),
+            _facts(columns, "nullable"),
+            {word: _facts(columns, word) for word in CELL_WORDS},
             **{word: entry[word] for word in TABLE_WORDS if word in entry},
         )
         declaration.table.check(where)
         return TableEntry(declaration, None if path is None else folder / path, TextFormat.of(where, entry), table)
 
 
-_ORDER = ("bounds", "keys", "type", "nullable")
+def _facts(columns: Mapping[str, Any], word: str) -> dict[str, Any]:
+    return {column: facts[word] for column, facts in columns.items() if word in facts}
 
 
 def _section(name: str, content: Mapping[str, Any]) -> Mapping[str, Any]:

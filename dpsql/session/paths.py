@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema.declaration import Declaration
-from dpsql.schema.text_format import TextFormat
-from dpsql.sources.files import files_of
+from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat, words_in_toml
+from dpsql.sources.files import files_of, kind_of
 from dpsql.sources.frames import check_kind, read_table
 from dpsql.sources.stored import (
     DatabaseTable,
@@ -41,12 +42,23 @@ def table_at(
     if stored is not None:
         if form is not None and form != TextFormat():
             raise InvalidSchema(
-                f"{path.name} is no text file: no delimiter, quote, header or multiline.", hint="Leave these words out."
+                f"{path.name} is no text file: no delimiter, quote, header, skip, encoding or multiline.",
+                hint="Leave these words out.",
             )
         return stored, declared, stored
     files = files_of(path)
     for each in files:
         check_kind(each)
     stamps = stamps_of(files)  # of the names as they were written: these stand in messages
-    origin = Origin(tuple(each.absolute() for each in files), stamps)
-    return *read_table(path, declared, form), origin
+    frame, declaration = read_table(path, declared, form)
+    drops = _can_drop_rows(files, form, len(frame.columns))
+    words = {word: value for word, value in (form or TextFormat()).words.items() if word in ("skip", "encoding")}
+    origin = Origin(tuple(each.absolute() for each in files), stamps, words_in_toml(words), can_drop_rows=drops)
+    return frame, declaration, origin
+
+
+def _can_drop_rows(files: Sequence[Path], form: TextFormat | None, columns: int) -> bool:
+    """As of `TableSchema`, of text. With `multiline` a quote in a cell takes the lines below into its record. A NULL in
+    the only column of a file is an empty line, and an empty line that no line end closes is none."""
+    separated = any(kind_of(each) in TEXT_ENDINGS for each in files)
+    return separated and (columns == 1 or (form is not None and form.multiline))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsql.core.cost import Cost
 from dpsql.core.goal import Goal, confidence_of
 from dpsql.core.loss import Allowance, as_delta, as_epsilon, as_rho, show
 from dpsql.core.unit import Neighbours
@@ -27,6 +26,7 @@ from dpsql.plan.options import Options
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
+from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.public_tables import stores_of
 from dpsql.session.trial import tried
 from dpsql.sql import plan_of, program_of
@@ -35,7 +35,6 @@ from dpsql.sql.parameters import Params, params_of
 
 if TYPE_CHECKING:
     from dpsql.plan.program import Program, Step
-    from dpsql.session.program import PreparedProgram
     from dpsql.sql.bind import Bound
 
 _MOST_CACHED = 256
@@ -154,30 +153,7 @@ def _first(*words: Fraction | None) -> Fraction | None:
     return next((word for word in words if word is not None), None)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A release ready to run; `explain_only` when the text began with EXPLAIN PRIVACY."""
-
-    release: Release
-    explain_only: bool
-    program: Program | None = None
-    """SELECTs over its answer once more, as SQL over one release, which tells how far what they compute may be off."""
-
-    @property
-    def releases(self) -> tuple[Release, ...]:
-        """The one that it is."""
-        return (self.release,)
-
-    tried = releases
-    """What is to be tried before it is paid for."""
-
-    @property
-    def cost(self) -> Cost:
-        """What it costs."""
-        return self.release.cost
-
-
-_cache: OrderedDict[object, Prepared | PreparedProgram] = OrderedDict()
+_cache: OrderedDict[object, PreparedQuery] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -191,7 +167,7 @@ def prepare(
     strategy: str = "auto",
     mechanism: str = "auto",
     whose: str = "",
-) -> Prepared | PreparedProgram:
+) -> PreparedQuery:
     """Everything about an answer but the data. The same question under the same facts is planned once; of two for whom
     it is asked (`whose`) for each: how soon it is planned must not tell one what the other has asked.
 
@@ -210,14 +186,14 @@ def prepare(
     except TypeError:  # an argument of a wrong type, which is refused below
         pass
     prepared = _prepared(sql, catalog, neighbours, terms, given, strategy=strategy, mechanism=mechanism)
-    for release in prepared.tried:
+    for release in prepared.dry_runs:
         tried(release, catalog.tables, stores_of(catalog.public))
     return _remember(key, prepared)
 
 
 def _prepared(
     sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, given: Params, *, strategy: str, mechanism: str
-) -> Prepared | PreparedProgram:
+) -> PreparedQuery:
     """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
     failed = ""
     try:
@@ -239,7 +215,7 @@ def _prepared(
             )
 
         release = _released(terms.goal_with(of_text), terms, bound, release_for, mechanism)
-        return Prepared(release, explain_only, _above(release, sql, catalog, given))
+        return PreparedQuery((release,), explain_only, intervals=_above(release, sql, catalog, given))
     except DPSQLError:
         raise
     except RecursionError:
@@ -286,7 +262,7 @@ def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[Bound, bool, Goal
 
 def _program(
     refusal: DPSQLError, sql: str, catalog: Catalog, given: Params, *, terms: Terms, **how: Any
-) -> PreparedProgram:
+) -> PreparedQuery:
     """The text as a statement of several steps. refusal: why it is none of one step, raised where it is none of several
     either."""
     from dpsql.sql.step_words import located  # most questions are of one step
@@ -301,7 +277,7 @@ def _program(
 
 def _several(
     refusal: DPSQLError, sql: str, catalog: Catalog, given: Params, *, terms: Terms, **how: Any
-) -> PreparedProgram:
+) -> PreparedQuery:
     """As `_program`, with refusals that may not say where."""
     taken_apart = program_of(sql, catalog, given) if isinstance(sql, str) else None
     if taken_apart is None:
@@ -316,7 +292,7 @@ def _several(
 
     if terms.goal is not None:
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")
-    return replace(prepared_program(program, release_for, terms.allowance, catalog.public), explain_only=explain_only)
+    return prepared_program(program, release_for, terms.allowance, catalog.public, explain_only=explain_only)
 
 
 def _typed(params: Params) -> tuple[object, ...]:
@@ -325,7 +301,7 @@ def _typed(params: Params) -> tuple[object, ...]:
     return tuple((name, literal.type, repr(literal.value)) for name, literal in params)
 
 
-def _remember(key: object, prepared: Prepared | PreparedProgram) -> Prepared | PreparedProgram:
+def _remember(key: object, prepared: PreparedQuery) -> PreparedQuery:
     with _lock:
         _cache[key] = prepared
         while len(_cache) > _MOST_CACHED:

@@ -23,6 +23,7 @@ from dpsql.plan.redrawn import Noise
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.redrawn import InRun, in_runs
 from dpsql.release.redraws import Uniforms, can_be_redrawn, ends, redrawn, seed_of
+from dpsql.release.whole_numbers import around_shown
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.session.step_frames import frame_and_groups
@@ -158,7 +159,8 @@ class Above:
             low, high = ends(np.where(known, numbers[_FIRST : _FIRST + draws], 0.0), level, Uniforms(seed))
         if not known.any():
             return None
-        return np.where(known, low, -np.inf), np.where(known, high, np.inf)
+        bounds = np.where(known, low, -np.inf), np.where(known, high, np.inf)
+        return around_shown(bounds, vector) if self.rows.types[place] is Type.INTEGER else bounds
 
 
 def _header(name: str, frame: Frame) -> Header:

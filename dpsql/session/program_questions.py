@@ -1,10 +1,9 @@
-"""Statements of several steps, asked of a session: charged together, drawn one after the other, and then combined."""
+"""Queries asked of a session: their releases are charged together, run in order, and combined."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from dpsql.answer.result import Result
@@ -12,7 +11,7 @@ from dpsql.core.cost import FREE
 from dpsql.core.ledger.exceeded import Asked
 from dpsql.core.ledger.lines import Entry
 from dpsql.errors import NotComputed
-from dpsql.executors.base import Engine, Store
+from dpsql.executors.base import Engine
 from dpsql.release.release import Release, Released
 from dpsql.session.contents import check_unchanged
 from dpsql.session.free_questions import FreeQuestions
@@ -20,21 +19,20 @@ from dpsql.session.opening import Place
 from dpsql.session.public_tables import stores_of
 from dpsql.session.quote import program_footer
 from dpsql.session.replay import Question
-from dpsql.session.run import check_there, run
+from dpsql.session.run import OpenTables, open_tables, run
 from dpsql.session.table_units import units_read
 
 if TYPE_CHECKING:
     from dpsql.session.earlier import Seen
-    from dpsql.session.program import PreparedProgram
+    from dpsql.session.prepared_query import PreparedQuery
 
 
 PAID_FOR = "What it cost stays spent; the answers that were drawn are given again for nothing."
 
 
 class ProgramQuestions(FreeQuestions):
-    """The half of a Session that answers statements of several steps."""
+    """The half of a Session that answers queries."""
 
-    _stores: dict[str, Store]
     _engine: Engine
     _unsaid: tuple[str, ...]
     _place: Place
@@ -46,71 +44,78 @@ class ProgramQuestions(FreeQuestions):
         """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes. seen: what
         releases before it showed."""
 
-    def _of_program(self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool) -> Result:
-        """The answer of a statement of several steps: those of its releases that were not answered before are charged
-        together, and drawn one after the other; what is computed of them is free."""
-        from dpsql.session.program import result_of_program  # it is loaded by then
-
+    def _answer(self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool) -> Result:
+        """The answer of a query. Releases that were not answered before are charged together and run in order.
+        Post-processing is free."""
         releases = prepared.releases
         released, missing, notes = self._released(prepared, sql, fresh=fresh, plain=plain)
         paid = [releases[place] for place in missing]
         footer = program_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
         if paid:
             notes, self._unsaid = (*self._unsaid, *notes), ()
-        return result_of_program(prepared, released, footer, notes=notes, replayed=not paid)
+        public = self._catalog.public
+        return prepared.result(released, footer, notes=notes, replayed=not paid, public=public)
 
     def _released(
-        self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool
+        self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[Released], list[int], tuple[str, ...]]:
         """What the releases of a statement gave; the places of those that were drawn now; and notes."""
-        releases = prepared.releases
-        notes: tuple[str, ...] = ()
-        with ExitStack() as turns:
-            keys = {each.key: each for each in self._questions(prepared) if each is not None and not fresh}
-            for _, question in sorted(keys.items()):  # in one order for all, so that nobody waits in a circle
-                turns.enter_context(self._replay.turn(question))
-            questions, recalled = self._asked(prepared, fresh=fresh)
-            missing = [place for place, each in enumerate(recalled) if each is None]
-            if len(missing) == 1:
-                (place,) = missing
-                seen = self._seen(prepared, place, recalled)
-                drawn, replayed, notes = self._drawn(
-                    releases[place],
-                    sql,
-                    questions[place],
-                    fresh=fresh,
-                    plain=plain and len(releases) == 1,
-                    seen=() if seen is None else (seen,),
-                )
-                released = [drawn if each is None else each for each in recalled]
-                missing = [] if replayed else missing
-            else:
-                released, notes = self._drawn_together(prepared, questions, recalled, missing, sql, fresh=fresh)
-        return released, missing, notes
+        keys = {each.key: each for each in self._questions(prepared) if each is not None and not fresh}
+        waiting = [question for _, question in sorted(keys.items())]  # one order for all, so that no circle waits
+        return self._released_in_turn(waiting, prepared, sql, fresh=fresh, plain=plain)
 
-    def _seen(self, prepared: PreparedProgram, place: int, released: Sequence[Released | None]) -> Seen | None:
+    def _released_in_turn(
+        self, waiting: Sequence[Question], prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
+    ) -> tuple[list[Released], list[int], tuple[str, ...]]:
+        """The same once the session has its turn at each question.
+
+        Each turn is a `with` of its own: an interrupt inside of `ExitStack.enter_context` would keep a turn."""
+        if waiting:
+            with self._replay.turn(waiting[0]):
+                found = self._released_in_turn(waiting[1:], prepared, sql, fresh=fresh, plain=plain)
+            return found  # noqa: RET504 - an interrupt before a return inside of `with` could keep the turn
+        releases = prepared.releases
+        questions, recalled = self._asked(prepared, fresh=fresh)
+        missing = [place for place, each in enumerate(recalled) if each is None]
+        if len(missing) != 1:
+            released, notes = self._drawn_together(prepared, questions, recalled, missing, sql, fresh=fresh)
+            return released, missing, notes
+        (place,) = missing
+        seen = self._seen(prepared, place, recalled)
+        drawn, replayed, notes = self._drawn(
+            releases[place],
+            sql,
+            questions[place],
+            fresh=fresh,
+            plain=plain and len(releases) == 1,
+            seen=() if seen is None else (seen,),
+        )
+        released = [drawn if each is None else each for each in recalled]
+        return released, [] if replayed else missing, notes
+
+    def _seen(self, prepared: PreparedQuery, place: int, released: Sequence[Released | None]) -> Seen | None:
         """What a release reads of those before it. Raises NotComputed, which holds their answers."""
         known = {at: each for at, each in enumerate(released) if each is not None}
         try:
-            return prepared.seen(place, known, stores_of(self._catalog.public))
+            return prepared.prior(place, known, stores_of(self._catalog.public))
         except NotComputed as error:
             raise error.with_answers(prepared.answers(known), PAID_FOR) from None
 
-    def _charged(self, due: Sequence[Release], sql: str) -> Entry:
-        """One entry for several releases."""
+    def _charged(self, due: Sequence[Release], sql: str, opened: OpenTables) -> Entry:
+        """One entry for several releases over tables that are open."""
         units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
         return self._ledger.charge(
             sum((each.cost for each in due), FREE),
             sql,
             events=[event for each in due for event in each.events],
-            parts=self._parts_of(due),
+            parts=self._parts_of(due, opened),
             asked=Asked(by_rho=due[0].allowed.rho is not None),
             units=tuple(units[name] for name in sorted(units)),
         )
 
     def _drawn_together(
         self,
-        prepared: PreparedProgram,
+        prepared: PreparedQuery,
         questions: Sequence[Question | None],
         recalled: Sequence[Released | None],
         places: Sequence[int],
@@ -125,21 +130,23 @@ class ProgramQuestions(FreeQuestions):
         for place in places:
             if prepared.needs(place) and all(recalled[at] is not None for at in prepared.needs(place)):
                 self._seen(prepared, place, recalled)  # what fails on known values is told before it is charged
-        check_there([releases[place] for place in places], self._stores, self._engine)
-        charge = self._charged([releases[place] for place in places], sql) if places else None
-        released: list[Released] = []
-        notes: list[str] = []
-        for place, (release, question, before) in enumerate(zip(releases, questions, recalled, strict=True)):
-            if before is not None or charge is None:
-                assert before is not None  # there is a charge for all others
-                released.append(before)
-                continue
-            seen = self._seen(prepared, place, released)
-            asked = question if seen is None else self._question(release, seen)
-            drawn = run(release, self._stores, self._engine, *(() if seen is None else (seen,)))
-            check_unchanged(release, self._contents, paid=True)
-            slot = places.index(place)
-            kept, more = self._replay.keep(asked, drawn, release, charge, claimed=not fresh, slot=slot)
-            released.append(kept)
-            notes += more
+        due = [releases[place] for place in places]
+        with open_tables(due, self._stores, self._engine) as opened:
+            self._check_same(due, [questions[place] for place in places], opened)
+            charge = self._charged(due, sql, opened) if places else None
+            released: list[Released] = []
+            notes: list[str] = []
+            for place, (release, question, before) in enumerate(zip(releases, questions, recalled, strict=True)):
+                if before is not None or charge is None:
+                    assert before is not None  # there is a charge for all others
+                    released.append(before)
+                    continue
+                seen = self._seen(prepared, place, released)
+                asked = question if seen is None else self._question(release, seen, opened=opened)
+                drawn = run(release, opened, *(() if seen is None else (seen,)))
+                check_unchanged(release, self._contents, paid=True)
+                slot = places.index(place)
+                kept, more = self._replay.keep(asked, drawn, release, charge, claimed=not fresh, slot=slot)
+                released.append(kept)
+                notes += more
         return released, tuple(notes)

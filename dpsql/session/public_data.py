@@ -87,7 +87,7 @@ class PublicData:
     def frame(self, schema: TableSchema) -> Frame:
         """All its rows, without columns that have no operations here."""
         rows = self._rows(Scan(schema, "", ""))
-        columns = [each for each in rows_of(Scan(schema, "", "")).columns if each.type is not Type.OTHER]
+        columns = [each for each in rows_of(Scan(schema, "", "")).columns if not each.type.opaque]
         vectors = [vector_of(list(cells_of(evaluated(each, rows), each.type)), each.type) for each in columns]
         return Frame(tuple(each.name for each in columns), tuple(each.type for each in columns), tuple(vectors))
 
@@ -107,7 +107,7 @@ class PublicData:
 def published(schema: TableSchema, source: Table) -> TableSchema:
     """The schema of a public table with what its rows say. Raises InvalidSchema where they are not as declared."""
     store = ColumnStore(source.frame, schema)
-    cells = {column.name: _distinct(store, column) for column in schema.columns if column.type is not Type.OTHER}
+    cells = {column.name: _distinct(store, column) for column in schema.columns if not column.type.opaque}
     for key in schema.unique:
         if _most_rows(cells, key, store.rows) > 1:
             raise InvalidSchema(f"{schema.name}: {', '.join(key)} is declared unique, and two rows are alike in it.")

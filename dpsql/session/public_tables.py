@@ -16,7 +16,7 @@ from dpsql.executors.pandas.engine import PANDAS
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Source
-from dpsql.schema.columns import Key, TableSchema, Type
+from dpsql.schema.columns import UTC, Key, TableSchema, Type
 from dpsql.schema.declaration import link, resolve
 from dpsql.schema.words import about
 from dpsql.session.table import Table
@@ -38,7 +38,8 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
         declared = source.declaration
         rows = len(source.frame) if declared.table.public else None
         with about(name):
-            schema = resolve(name, engine.columns(source.frame), declared, rows=rows)
+            columns, drops = engine.columns(source.frame), source.can_drop_rows
+            schema = resolve(name, columns, declared, rows=rows, can_drop_rows=drops)
         if schema.public:
             from dpsql.session.public_data import published  # loaded with the first public table
 
@@ -94,3 +95,21 @@ class NoPublicTables:
         from dpsql.session.public_data import PublicData  # as above
 
         return PublicData({})
+
+
+def zone_of(timezone: str | None, schema: object = None) -> str:
+    """The caller's time zone, else that of the owner's file, else UTC. Raises InvalidArgument."""
+    if timezone is not None:
+        from dpsql.schema.zones import checked_zone  # most callers name none
+
+        return checked_zone(timezone)
+    return str(getattr(schema, "timezone", UTC))
+
+
+def shown_in(tables: dict[str, TableSchema], zone: str) -> dict[str, TableSchema]:
+    """The tables with their columns of instants shown in a zone."""
+    if zone == UTC:
+        return tables
+    from dpsql.schema.zones import in_zone
+
+    return in_zone(tables, zone)

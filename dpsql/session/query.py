@@ -16,21 +16,23 @@ from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.release.release import Released
+from dpsql.schema.argument_names import checked_names
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described
-from dpsql.session.prepare import Prepared, Terms, prepare
-from dpsql.session.public_tables import public_data, stores_of
+from dpsql.session.prepare import Terms, prepare
+from dpsql.session.prepared_query import PreparedQuery, cost_in_words
+from dpsql.session.public_tables import public_data, shown_in, stores_of, zone_of
 from dpsql.session.row_units import units_that_may_be_missing
-from dpsql.session.run import check_engine, check_there, finished, run
+from dpsql.session.run import check_engine, open_tables, run
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
     from dpsql.schema.said import BoundWords, KeyWords, Scalars
-    from dpsql.session.program import PreparedProgram
     from dpsql.session.table import Source
 
 
+@checked_names
 def query(
     data: Source | Mapping[str, Source],
     sql: str,
@@ -42,6 +44,7 @@ def query(
     bounds: BoundWords | None = None,
     keys: KeyWords | None = None,
     types: Mapping[str, str] | None = None,
+    nullable: Mapping[str, bool] | None = None,
     unit: str | None = None,
     max_rows: int | None = None,
     max_groups: int | None = None,
@@ -54,6 +57,7 @@ def query(
     memory: str | None = None,
     threads: int | None = None,
     spill: str | os.PathLike[str] | None = None,
+    timezone: str | None = None,
 ) -> Result:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
@@ -62,16 +66,18 @@ def query(
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
     there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
     epsilon. params: values for `:name` in the text. bounds: column ->
-    (lower, upper); keys: column -> list of group values; types: column -> type; all declared
-    from what is known beforehand, never looked up in the data. unit: the column that says whose row it is (None: each
-    row is one person's), of which at most max_rows rows count, in at most max_groups groups. neighbours: "unbounded"
+    (lower, upper); keys: column -> list of group values; types: column -> type; nullable: column -> whether it may hold
+    NULL; all declared from what is known beforehand, never looked up in the data. unit: the column that says whose row
+    it is (None: each row is one person's), of which at most max_rows rows count, in at most max_groups groups.
+    neighbours: "unbounded"
     protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
     then public). error: in place of epsilon, how far answers may be off, each with probability `confidence` (0.95 if
     left out): the least epsilon that reaches it is found and spent (then epsilon, if given, is the most that may be).
     strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. engine: what
     adds the exact integers up, "pandas", "duckdb" or "spark"; "auto" follows from the kind of source, and is pandas for
     its frames. memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for
-    what memory has no room for (None: nothing is written). Text that begins with EXPLAIN PRIVACY gives an Explanation
+    what memory has no room for (None: nothing is written). timezone: the time zone in which columns of instants are
+    shown (None: UTC). Text that begins with EXPLAIN PRIVACY gives an Explanation
     (type checkers, which read no SQL, are told of a Result).
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
@@ -80,20 +86,16 @@ def query(
     relation = Neighbours.of(neighbours)
     word, resources = checked_word(engine), Resources.of(memory, threads, spill)
     terms = Terms.of(epsilon, delta, rho, error, confidence)
-    words = {"bounds": bounds, "keys": keys, "types": types}
+    words = {"bounds": bounds, "keys": keys, "types": types, "nullable": nullable}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
-    opened = _opened(data, words | limits, word, resources)
+    opened = _opened(data, words | limits, word, resources, zone_of(timezone, None))
     how = {"params": params, "strategy": strategy, "mechanism": mechanism}
     prepared = _prepared(sql, opened, relation, terms, how)
     for each in prepared.releases:
         check_engine(each, opened.engine)
-    if not isinstance(prepared, Prepared):
-        return _of_program(prepared, opened)
     if prepared.explain_only:
-        from dpsql.answer.explain import Explanation  # most questions want no explanation
-
-        return cast("Result", Explanation(prepared.release))
-    return _answered(prepared, opened)
+        return cast("Result", prepared.explanation)
+    return _answer(prepared, opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,9 @@ class _Opened:
     engine: Engine
 
 
-def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resources) -> _Opened:
+def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resources, zone: str) -> _Opened:
     frames, tables = described(data, words)
+    tables = shown_in(tables, zone)
     private = {name: frame for name, frame in frames.items() if not tables[name.casefold()].public}
     runs = engine_for(private, engine).within(resources)
     stores = {
@@ -117,12 +120,10 @@ def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resourc
     return _Opened(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
 
 
-def _prepared(
-    sql: str, opened: _Opened, relation: Neighbours, terms: Terms, how: Mapping[str, Any]
-) -> Prepared | PreparedProgram:
+def _prepared(sql: str, opened: _Opened, relation: Neighbours, terms: Terms, how: Mapping[str, Any]) -> PreparedQuery:
     """The question ready to run. Raises as `prepare`; of unknown groups with who would be hidden."""
 
-    def ask(terms: Terms) -> Prepared | PreparedProgram:
+    def ask(terms: Terms) -> PreparedQuery:
         return prepare(sql, opened.catalog, relation, terms, **how)
 
     try:
@@ -133,33 +134,21 @@ def _prepared(
         raise who_is_hidden(refusal, ask, terms) from None
 
 
-def _answered(prepared: Prepared, opened: _Opened) -> Result:
-    release = prepared.release
-    footer = f"spent {release.price} (calls add up; dpsql.Session keeps count)"
-    notes = units_that_may_be_missing(opened.catalog.tables.values())
-    check_there((release,), opened.stores, opened.engine)
-    released = run(release, opened.stores, opened.engine)
-    return finished(prepared, released, footer, notes=notes, public=opened.catalog.public)
-
-
-def _of_program(prepared: PreparedProgram, opened: _Opened) -> Result:
-    from dpsql.session.program import result_of_program  # it is loaded by then
-
-    if prepared.explain_only:
-        return cast("Result", prepared.explanation)
-    answers: list[Released] = []
-    check_there(prepared.releases, opened.stores, opened.engine)
-    for place, release in enumerate(prepared.releases):
-        try:
-            seen = prepared.seen(place, dict(enumerate(answers)), stores_of(opened.catalog.public))
-        except NotComputed as error:
-            held = prepared.answers(dict(enumerate(answers)))
-            raise error.with_answers(held, "Ask again with other SQL over them.") from None
-        answers.append(run(release, opened.stores, opened.engine, seen))
-    footer = f"spent {prepared.explanation.price} (calls add up; dpsql.Session keeps count)"
+def _answer(prepared: PreparedQuery, opened: _Opened) -> Result:
+    released: list[Released] = []
+    public = opened.catalog.public
+    with open_tables(prepared.releases, opened.stores, opened.engine) as tables:
+        for place, release in enumerate(prepared.releases):
+            try:
+                prior = prepared.prior(place, dict(enumerate(released)), stores_of(public))
+            except NotComputed as error:
+                held = prepared.answers(dict(enumerate(released)))
+                raise error.with_answers(held, "Ask again with other SQL over them.") from None
+            released.append(run(release, tables, prior))
+    footer = f"spent {cost_in_words(prepared.releases)} (calls add up; dpsql.Session keeps count)"
     notes = units_that_may_be_missing(opened.catalog.tables.values())
     again = "dpsql.query remembers nothing: a Session asks again for nothing."
-    return result_of_program(prepared, answers, footer, notes=notes, again=again)
+    return prepared.result(released, footer, notes=notes, public=public, again=again)
 
 
 _stores: dict[int, ColumnStore] = {}

@@ -13,10 +13,11 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.filters import Remaining
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
-from dpsql.core.loss import Allowance, show
+from dpsql.core.loss import show
 from dpsql.errors import ConfirmationRequired
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
+from dpsql.session.prepared_query import cost_in_words
 from dpsql.session.replay import Question
 
 LARGE = Fraction(2)
@@ -84,6 +85,8 @@ def check_confirmed(quote: Quote, up_to: Fraction | None = None, hint: str = "")
 def footer(ledger: Ledger, cost: Cost, parts: Sequence[Part], spent: str, aside: str = "") -> str:
     """The line below an answer: what was spent, what is left of epsilon and delta, what part of delta is kept for what,
     and how many more of the kind there may be. aside: where it counts, if not where the schema says."""
+    cost = cost if cost.free else cost + ledger.time_cost
+    spent += f", and {ledger.time_cost} for the response time" if ledger.time and spent != ANSWERED else ""
     left, most = ledger.after(FREE, parts) or ledger.remaining, ledger.most(cost, parts)
     kept = f" ({show(ledger.kept_delta)} is kept to convert rho to epsilon)" if ledger.kept_delta else ""
     delta = f", delta {show(left.delta)} of {show(ledger.whole_delta)}{kept}" if ledger.whole_delta else ""
@@ -98,17 +101,11 @@ def program_footer(
     ledger: Ledger, releases: Sequence[Release], paid: Sequence[Release], parts: Sequence[Part], aside: str = ""
 ) -> str:
     """As `footer`, for a statement of several releases, of which some were paid for now."""
-    cost, now = sum((each.cost for each in releases), FREE), sum((each.cost for each in paid), FREE)
+    cost = sum((each.cost for each in releases), FREE)
     known = len(releases) - len(paid)
-    spent = f"spent {price_of(paid, now)}" if paid else ANSWERED
+    spent = f"spent {cost_in_words(paid)}" if paid else ANSWERED
     spent += f" ({known} of {len(releases)} answered before)" if paid and known else ""
     return footer(ledger, cost, parts, spent, aside)
-
-
-def price_of(releases: Sequence[Release], cost: Cost) -> str:
-    """What releases cost together in words, in the coin that was asked for."""
-    by_rho = any(each.allowed.rho is not None and each.cost.rho for each in releases)
-    return str(Allowance(None, cost.delta, cost.rho)) if by_rho else str(cost)
 
 
 def paid_again(entries: Sequence[Entry], asked: Entry, unversioned: Sequence[str]) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from dpsql.answer.reading import explained, unit_of
 from dpsql.errors import BudgetExceeded, DPSQLError, UnknownGroups
 from dpsql.release.groups import with_delta
 from dpsql.release.release import Release
-from dpsql.session.prepare import Prepared, Terms
-from dpsql.session.program import PreparedProgram
+from dpsql.session.prepare import Terms
+from dpsql.session.prepared_query import PreparedQuery
 
-Ask = Callable[[Terms], Prepared | PreparedProgram]
+Ask = Callable[[Terms], PreparedQuery]
 """Plans the question on other terms."""
 _MOST_WIDTHS = 3
 
@@ -47,7 +47,7 @@ def how_far_off(refusal: BudgetExceeded, ask: Ask, terms: Terms) -> BudgetExceed
         return refusal
     try:
         asked = ask(replace(terms, epsilon=Fraction(about["left"]), rho=None))
-        widths = ", ".join(_widths(asked.release)) if isinstance(asked, Prepared) else ""
+        widths = ", ".join(_widths(asked.releases[0])) if asked.postprocess is None else ""
     except DPSQLError:
         return refusal
     if not widths:

@@ -22,8 +22,9 @@ from dpsql.release.release import Release, Released
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import CONTENT
-from dpsql.session.canonical import canonical
+from dpsql.session.canonical import canonical, canonical_by_aliases
 from dpsql.session.released_text import from_bytes, to_bytes
+from dpsql.session.table_states import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Question:
     """The tables without a version, by name."""
     others: tuple[str, ...] = ()
     """The keys that it has where others ask it."""
+    states: tuple[tuple[str, str | None], ...] = ()
+    """Of each table without a version, by folded name, the state of its rows when it was asked."""
+    by_aliases: tuple[str, ...] = ()
+    """Keys that answers of older versions have in the ledger."""
 
 
 class Replay:
@@ -65,10 +70,11 @@ class Replay:
         self._handing_out = threading.Lock()
 
     def question(
-        self, release: Release, tables: Mapping[str, TableSchema], parts: tuple[str, ...] = ()
+        self, release: Release, tables: Mapping[str, TableSchema], parts: tuple[str, ...], state: State
     ) -> Question | None:
         """The question of a release over these tables (by folded name); None for one that cannot be recognised. parts:
-        the versions of parts of tables that it can reach.
+        the versions of parts of tables that it can reach; state: of each table that has no version, which is part of
+        the question.
 
         Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads:
         they are asked about too, with their facts and versions."""
@@ -77,15 +83,27 @@ class Replay:
         on_the_way = [tables[name] for name in sorted(names)]
         read = [*(scan.table for scan in scans), *on_the_way]
         unversioned = tuple(dict.fromkeys(table.name for table in read if table.version in (None, CONTENT)))
-        keys = [
-            canonical(release, analyst, self.session if unversioned else None, *on_the_way, *parts)
-            for analyst in (self._ledger.analyst, *self.others)
-        ]
-        key = keys[0]
+        states = tuple(
+            (name, state(name)) for name in sorted({each.casefold() for each in unversioned} & tables.keys())
+        )
+        told = (f"state of {name}: {at}" for name, at in states if at)
+        key, others, by_aliases = self._keys(release, unversioned, (*on_the_way, *parts, *told))
         if self._shared:
-            others = tuple(each for each in keys[1:] if each is not None)
-            return Question(key or f"once {fresh_key().hex()}", lasting=True, others=others)
-        return None if key is None else Question(key, not unversioned, unversioned)
+            key = key or f"once {fresh_key().hex()}"
+            return Question(key, lasting=True, others=others, states=states, by_aliases=by_aliases)
+        if key is None:
+            return None
+        return Question(key, not unversioned, unversioned, states=states, by_aliases=by_aliases)
+
+    def _keys(
+        self, release: Release, unversioned: tuple[str, ...], read: tuple[TableSchema | str, ...]
+    ) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+        """The key of a question, the keys that it has where others ask it, and the keys of older versions."""
+        analysts = (self._ledger.analyst, *self.others)
+        rest = (self.session if unversioned else None, *read)
+        key, *others = (canonical(release, analyst, *rest) for analyst in analysts)
+        older = [] if unversioned else [canonical_by_aliases(release, analyst, *rest) for analyst in analysts]
+        return key, _present(others), _present(older)
 
     def recall(self, question: Question | None, release: Release) -> Released | None:
         """The answer given before, if there was one. Raises LedgerError."""
@@ -97,7 +115,8 @@ class Replay:
         if self.charge is not None:  # which has its own answer or none, whatever others were given
             return self._read(self._ledger.recall_paid(self.charge), release)
         own = self._read(self._ledger.recall(question.key), release)
-        shared = (each for each in question.others if each not in self.hidden and own is None)
+        other = (*question.by_aliases, *question.others)
+        shared = (each for each in other if each not in self.hidden and own is None)
         payloads = (self._ledger.recall(each) for each in shared)
         return own or next((self._read(each, release) for each in payloads if each is not None), None)
 
@@ -179,6 +198,10 @@ class Replay:
         with self._handing_out:  # two threads find one lock
             found = self._turns.setdefault(question.key, threading.Lock())
         return found  # noqa: RET504 - out here: an interrupt between call and return in there could keep the lock
+
+
+def _present(keys: Sequence[str | None]) -> tuple[str, ...]:
+    return tuple(each for each in keys if each is not None)
 
 
 def _fits(released: Released, release: Release) -> bool:

@@ -12,11 +12,11 @@ _MOST = 3
 
 
 def units_that_may_be_missing(tables: Iterable[TableSchema]) -> tuple[str, ...]:
-    """A sentence for each private table without a unit that has columns called `..._id`, save unique ones: then rows
-    may be several of one person, who is protected less. From declared facts and names alone."""
+    """A sentence for each private table whose unit is not decided and that has columns called `..._id`, save unique
+    ones: rows may then be several of one person, who is protected less. From declared facts and names alone."""
     sentences = []
     for table in tables:
-        if table.public or table.unit is not None:
+        if table.public or table.unit is not None or table.rows_are_units:
             continue
         unique = {key[0].casefold() for key in table.unique if len(key) == 1}
         names = [each.name for each in table.columns if _NAMES_SOMEBODY.fullmatch(each.name)]

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dpsql.answer.result import Result, result_of
 from dpsql.core.exact import ExactPlan
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InternalError, InvalidSchema, UnsupportedSQL
-from dpsql.executors.base import Engine, Store, executor_of
+from dpsql.executors.base import Engine, OpenSources, Store, executor_of
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import NotEnoughMemory, remedy
 from dpsql.plan.earlier import tried_with
 from dpsql.release.release import Release, Released
+from dpsql.schema.frozen import dataclass
 from dpsql.session.constant_tables import constant_tables
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
 
 if TYPE_CHECKING:
     from dpsql.session.earlier import Seen
-    from dpsql.session.prepare import Prepared
-    from dpsql.sql.catalog import PublicValues
 
 
 def check_engine(release: Release, engine: Engine) -> None:
@@ -33,22 +32,42 @@ def check_engine(release: Release, engine: Engine) -> None:
             raise UnsupportedSQL(f"the engine {engine.name}, which reads these tables, has no {lack}.")
 
 
-def check_there(releases: Iterable[Release], stores: Mapping[str, Store], engine: Engine) -> None:
-    """Raises InvalidSchema where files that releases read are gone, or hold other columns than when they were opened:
-    before they are paid for, so that nothing is lost by it."""
+@dataclass(frozen=True, eq=False)
+class OpenTables:
+    """The tables of one question, opened before it is charged and held until it is answered. sources: as of
+    `Engine.open`."""
+
+    stores: Mapping[str, Store]
+    engine: Engine
+    sources: OpenSources | None
+
+    @property
+    def stamps(self) -> Mapping[str, object]:
+        """As of `OpenSources`."""
+        return {} if self.sources is None else self.sources.stamps
+
+
+@contextmanager
+def open_tables(releases: Iterable[Release], stores: Mapping[str, Store], engine: Engine) -> Iterator[OpenTables]:
+    """The tables that releases read, opened. Raises InvalidSchema, at no cost, where files are gone, locked, unreadable
+    or have other columns than when their table was opened, and where a run has no room."""
     if engine is PANDAS:  # whose rows are here
+        yield OpenTables(stores, engine, None)
         return
     from dpsql.session.contents import tables_read  # frames need no reader of files
 
     read = {name for release in releases for plan in release.plans for name in tables_read(plan.source)}
-    try:
-        for name, store in stores.items():
-            if name.casefold() in read:
-                store.check()
-    except InvalidSchema as error:
-        refusal = InvalidSchema(f"{error.message} Nothing was charged.", hint=error.hint)
-    else:
-        return
+    there = {name: store for name, store in stores.items() if name.casefold() in read}
+    with ExitStack() as contexts:
+        try:
+            own = {name: store for name, store in there.items() if not store.schema.public}
+            sources = contexts.enter_context(engine.open(own))
+            executor_of(there, engine, sources)  # public tables are brought to the engine
+        except InvalidSchema as error:
+            refusal = InvalidSchema(f"{error.message} Nothing was charged.", hint=error.hint)
+        else:
+            yield OpenTables(stores, engine, sources)
+            return
     raise refusal
 
 
@@ -56,12 +75,10 @@ def _tried_with(release: Release) -> tuple[ExactPlan, ...]:
     return tuple(map(tried_with, release.plans))
 
 
-def run(
-    release: Release, stores: Mapping[str, Store], engine: Engine, seen: Seen | None = None, *, paid: bool = True
-) -> Released:
-    """The released values of a release over the tables' stores, which are the engine's or public. paid: whether it was
-    charged, for messages; seen: what earlier releases of the statement showed, put into what the engine is asked for,
-    and into nothing that losses are made of.
+def run(release: Release, tables: OpenTables, seen: Seen | None = None, *, paid: bool = True) -> Released:
+    """The released values of a release over tables that are open. paid: whether it was charged, for messages; seen:
+    what earlier releases of the statement showed, put into what the engine is asked for, and into nothing that losses
+    are made of.
 
     Executors are total; should anything fail all the same while exact values are held, its own words could quote
     one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
@@ -69,13 +86,14 @@ def run(
     Raises InternalError.
     """
     released: Released | None = None
-    failed, changed, of_memory = "", "", False
-    refusal: InvalidSchema | None = None
+    failure: Exception | None = None
+    reading = False
     try:
-        stores = stores if seen is None else {**stores, **seen.stores}
+        stores = tables.stores if seen is None else {**tables.stores, **seen.stores}
         stores = {**stores, **constant_tables((plan.source for plan in release.plans), stores)}
-        executor = executor_of(stores, engine)
+        executor = executor_of(stores, tables.engine, tables.sources)
         put_in = _as_it_is if seen is None else seen.plan
+        reading = True
         bounds = release.choose_bounds(lambda plan: executor.execute(put_in(plan), fresh_key()))
         settled = release.settled(bounds)
         if settled is not release:  # planned anew, so tried anew; by what is released, and no row
@@ -84,45 +102,31 @@ def run(
         released = settled.privatise(executor.execute(put_in(settled.exact), fresh_key()))
         released = replace(released if seen is None else seen.kept(released), bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
-        failed, changed = type(error).__name__, getattr(error, "changed_files", "")  # names of files, of nothing else
-        refusal = getattr(error, "refusal", None)  # of a file as well
-        of_memory = isinstance(error, NotEnoughMemory | MemoryError)
+        failure = _failure(error, tables.engine, reading=reading, paid=paid)
     if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
-        spent = "What it cost stays spent, since rows had been read." if paid else "Nothing was charged."
-        if changed:
-            raise InternalError(
-                f"{changed} changed while it was read, and nothing is released. {spent}", hint="Ask again."
-            )
-        if refusal is not None:
-            raise InternalError(f"{refusal.message} {spent}", hint=refusal.hint)
-        if of_memory:
-            raise InternalError(f"the run needed more memory than it may have. {spent}", hint=remedy(engine.name))
-        raise InternalError(
-            f"the run failed ({failed}). {spent}",
-            hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
-        )
+        assert failure is not None
+        raise failure
     return released
+
+
+def _failure(error: Exception, engine: Engine, *, reading: bool, paid: bool) -> InternalError:
+    """What is said of a run that failed: names of files and of an error's class, and none of its words."""
+    has_read = reading and getattr(error, "has_read", True)
+    why = "since rows had been read" if has_read else "though no row was read: no charge is ever given back"
+    spent = f"What it cost stays spent, {why}." if paid else "Nothing was charged."
+    changed, refusal = getattr(error, "changed_files", ""), getattr(error, "refusal", None)
+    if changed:
+        when = "while it was read" if has_read else "between the charge and the run"
+        return InternalError(f"{changed} changed {when}, and nothing is released. {spent}", hint="Ask again.")
+    if isinstance(refusal, InvalidSchema):  # of a file as well
+        return InternalError(f"{refusal.message} {spent}", hint=refusal.hint)
+    if isinstance(error, NotEnoughMemory | MemoryError):
+        return InternalError(f"the run needed more memory than it may have. {spent}", hint=remedy(engine.name))
+    return InternalError(
+        f"the run failed ({type(error).__name__}). {spent}",
+        hint="This is a fault of dpsql or of the machine (memory?), not of the query. Please report it.",
+    )
 
 
 def _as_it_is(plan: ExactPlan) -> ExactPlan:
     return plan
-
-
-def finished(
-    prepared: Prepared,
-    released: Released,
-    footer: str,
-    *,
-    notes: tuple[str, ...] = (),
-    replayed: bool = False,
-    public: PublicValues | None = None,
-) -> Result:
-    """The Result of released values: what the query does with them, and the words below the table. public: the rows of
-    public tables, which what is known of the noise may be told with."""
-    settled = prepared.release.settled(released.bounds)
-    result = result_of(settled, released, footer, notes=notes, replayed=replayed)
-    if prepared.program is None:
-        return result
-    from dpsql.session.program import with_intervals  # most questions have no SELECT over an answer
-
-    return with_intervals(result, settled, released, prepared.program, public)

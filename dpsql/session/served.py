@@ -3,40 +3,46 @@ may not be seen yet."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.ledger.sharing import ChargedAhead, NothingCharged, Request
 from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss, show
-from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError
+from dpsql.core.row_work import unit_work
+from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError, UnsupportedSQL
 from dpsql.release.release import Release, Released
 from dpsql.session.handed_on import from_bytes, in_bytes
-from dpsql.session.prepare import Prepared
-from dpsql.session.quote import ANSWERED, Quote
+from dpsql.session.prepared_query import PreparedQuery
+from dpsql.session.quote import Quote, program_footer
 from dpsql.session.replay import Question, Replay
 from dpsql.session.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dpsql.core.ledger.account import Part
     from dpsql.session.owner_file import Schema
-    from dpsql.session.program import PreparedProgram
+    from dpsql.session.run import OpenTables
+    from dpsql.session.server_words import ServerWords
     from dpsql.session.table import Table
 
 
 class ServedSession(Session):
     """Questions of one analyst about the tables that he may read, out of his share.
 
-    run: the name of the server's run: over tables without a version, answers are given again within one run, by any of
-    its processes. min_epsilon, max_runs: as of `ServerWords`. Raises as `Session`, and LedgerError for one who has no
+    words: of the server, by which the response time of an answer is charged. run: the name of the server's run:
+    over tables without a version, answers are given again within one run, by any of
+    its processes. Raises as `Session`, and LedgerError for one who has no
     share.
     """
+
+    _all_held = True
 
     def __init__(
         self,
@@ -45,14 +51,15 @@ class ServedSession(Session):
         analyst: str,
         *,
         run: str,
-        min_epsilon: Fraction = Fraction(0),
-        max_runs: int | None = None,
+        words: ServerWords,
     ) -> None:
         super().__init__(tables, schema=replace(schema, tables={}), analyst=analyst)
-        self._min_epsilon, self._run = min_epsilon, run
-        self._ledger.most_runs = max_runs
+        self._min_epsilon, self._run = words.min_epsilon, run
+        self._ledger.most_runs = words.max_runs
         self._replay = Replay(self._ledger, run)
         self._ledger.may_ask(analyst)
+        self._words = words
+        self._ledger.time = words.response_time(self.share.delta)
 
     plan = b""
     """What is asked here as another process planned and tried it, which has charged it (`handed_on`); none: it is
@@ -64,6 +71,16 @@ class ServedSession(Session):
         holding = self._ledger.holding(str(self._ledger.analyst))
         assert holding is not None  # or it would not be open
         return holding.loss
+
+    def reach(self, **terms: Any) -> int:
+        """By how many microseconds one privacy unit moves the run of what is asked, at most."""
+        sql, asked, how = _said(terms)
+        return _reach_of(self._prepare(sql, asked, **how).releases)
+
+    @property
+    def delayed(self) -> bool:
+        """Whether answers have a random delay; else they are seen after the deadline of every run."""
+        return self._ledger.time is not None
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:
@@ -102,21 +119,21 @@ class ServedSession(Session):
         """As of the ledger's."""
         return self._ledger.at_one_moment()
 
-    def given_before(self, quote: Quote, **terms: Any) -> tuple[Prepared, int] | None:
+    def given_before(self, quote: Quote, **terms: Any) -> tuple[PreparedQuery, int] | None:
         """Of a statement of one release that an answer lies ready for: the statement and the line of that answer, which
         tell all that is shown but what is left of the share. None where its answer is not of its own question, for
         which it has to be looked up."""
         sql, asked, how = _said(terms)
         prepared = self._prepare(sql, asked, **how)
-        of_its_own = isinstance(prepared, Prepared) and not self._replay.others and not self.charged
+        of_its_own = prepared.postprocess is None and not self._replay.others and not self.charged
         if not of_its_own or not quote.replayed or len(quote.questions) != 1:
             return None
         line = self._ledger.answer_line(quote.questions[0].key)
-        return (cast("Prepared", prepared), line) if line else None
+        return (prepared, line) if line else None
 
-    def footer_again(self, prepared: Prepared) -> str:
+    def footer_again(self, prepared: PreparedQuery) -> str:
         """The line below an answer that was given before, as of now."""
-        return self._footer(prepared.release, ANSWERED)
+        return program_footer(self._ledger, prepared.releases, (), self._parts_of(prepared.releases), self._place.aside)
 
     @contextmanager
     def not_seen_yet(self, keys: frozenset[str]) -> Iterator[None]:
@@ -210,7 +227,7 @@ class ServedSession(Session):
         return super()._recalled(question, release) if request is None or not request.before else None
 
     def _released(
-        self, prepared: PreparedProgram, sql: str, *, fresh: bool, plain: bool
+        self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[Released], list[int], tuple[str, ...]]:
         """As every session does; under a request that says what was answered before, by that alone. What is shown is
         what the ledger keeps."""
@@ -230,7 +247,7 @@ class ServedSession(Session):
             raise LedgerError("an answer that was drawn is not there.", hint=RESTORE)
         return released, due, ()
 
-    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> PreparedQuery:
         """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
         prepared = from_bytes(self.plan, self.catalog)
         if prepared is None:
@@ -238,7 +255,24 @@ class ServedSession(Session):
         if not prepared.explain_only:
             for release in prepared.releases:
                 self._check_enough(release.cost)
+            self._check_delay(prepared.releases)
         return prepared
+
+    def _parts(self, release: Release, opened: OpenTables | None = None) -> tuple[Part, ...]:
+        """A run takes time for people of all parts, so that where its time is charged there are none."""
+        return super()._parts(release, opened) if self._ledger.time is None else ()
+
+    def _check_delay(self, releases: Sequence[Release]) -> None:
+        """Raises UnsupportedSQL for a question whose random delay could pass the deadline."""
+        if self._ledger.time is None:
+            return
+        seconds = 2 * self._ledger.time.shift(_reach_of(releases)) / 1_000_000
+        if seconds > self._words.deadline:
+            raise UnsupportedSQL(
+                f"one person's rows could change the response time so much that hiding them needs a delay of up to "
+                f"{seconds:,.0f} s; answers are given within {self._words.deadline:g} s here.",
+                hint="Read shorter texts, as in LEFT(x, 50), use shorter patterns, or join smaller public tables.",
+            )
 
     def _check_enough(self, cost: Cost) -> None:
         least = self._min_epsilon
@@ -250,6 +284,12 @@ class ServedSession(Session):
                 f"{price}.",
                 hint="Ask with more, or put several questions into one.",
             )
+
+
+def _reach_of(releases: Sequence[Release]) -> int:
+    """Microseconds by which a unit's rows move the runs of all releases together."""
+    nanoseconds = sum(unit_work(each.query.plan, each.analysis.bounds.rows.rows) for each in releases)
+    return math.ceil(nanoseconds / 1_000)
 
 
 def _said(terms: Mapping[str, Any]) -> tuple[str, tuple[float | None, ...], dict[str, Any]]:

@@ -10,7 +10,8 @@ from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
-from dpsql.core.loss import as_epsilon
+from dpsql.core.loss import as_delta, as_epsilon
+from dpsql.core.response_time import ResponseTime
 from dpsql.errors import InvalidArgument, InvalidSchema, as_written, did_you_mean
 from dpsql.executors.resources import Resources
 from dpsql.schema.frozen import dataclass
@@ -46,7 +47,8 @@ class ServerWords:
 
     grid: seconds to the first point at which an answer may appear, the next at twice that and so on (None: off);
     min_epsilon: the least that one query may spend; max_runs: how many a share may pay for; workers: how many processes
-    run queries; deadline: seconds that one run may take; hosts: names by which the server may be asked; limits: of
+    run queries; deadline: seconds that one run may take; time_epsilon, time_delta: what the response
+    time of each answer costs; hosts: names by which the server may be asked; limits: of
     requests at once; share_answers: what one has paid is free for others; overlap: shares may come to more than the
     budget, which then holds all of them together too; trust_proxy: programs in front of it, and user_header: the
     header in which they name who asks; worker_memory: bytes that a process which holds tables may have (None: any);
@@ -57,6 +59,8 @@ class ServerWords:
     max_runs: int = 10_000
     workers: int = 1
     deadline: float = 60.0
+    time_epsilon: Fraction = Fraction(1, 100)
+    time_delta: Fraction = Fraction(1, 10**9)
     hosts: tuple[str, ...] = ()
     limits: bool = True
     share_answers: bool = False
@@ -103,6 +107,13 @@ class ServerWords:
             value = float(text)
         return _READERS[word](value)
 
+    def response_time(self, share_delta: Fraction) -> ResponseTime | None:
+        """What the response time of an answer costs whoever has such a share. None where answers are seen after the
+        deadline of every run, which tells nothing, or where there is no grid."""
+        if self.grid is None or self.grid >= self.deadline or not share_delta:
+            return None
+        return ResponseTime(self.time_epsilon, self.time_delta)
+
     @property
     def open_handed(self) -> str:
         """What is off that must be on but on this machine alone; "" for nothing."""
@@ -118,6 +129,13 @@ def _grid(said: object) -> float | None:
     if not 0.05 <= seconds <= 60:
         raise InvalidSchema('[server] grid is from "50ms" to "60s", or "off".', hint='Write grid = "250ms".')
     return seconds
+
+
+def _positive_delta(said: object) -> Fraction:
+    delta = as_delta(said, "[server] time_delta")
+    if not delta:
+        raise InvalidSchema("[server] time_delta must be above 0.", hint="Write time_delta = 1e-9.")
+    return delta
 
 
 def _limits(said: object) -> bool:
@@ -194,6 +212,8 @@ _READERS: dict[str, Any] = {
     "max_runs": _whole("max_runs", 1, 10**9),
     "workers": _whole("workers", 1, 16),
     "deadline": _whole("deadline", 1, 86_400),
+    "time_epsilon": lambda said: as_epsilon(said, "[server] time_epsilon"),
+    "time_delta": _positive_delta,
     "hosts": _hosts,
     "limits": _limits,
     "share_answers": _switch("share_answers"),

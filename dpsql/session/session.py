@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
 from dpsql.answer.result import Result
 from dpsql.core.conversion import rho_for
-from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.exceeded import Asked
 from dpsql.core.ledger.filters import Remaining, Spent
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import as_delta, as_epsilon
-from dpsql.core.parallel import parts_of
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError, UnknownGroups, as_written
 from dpsql.executors.base import Engine, Store, engine_for
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.release.release import Release, Released
+from dpsql.schema.argument_names import checked_methods
 from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
 from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
-from dpsql.session.prepare import Prepared, Terms, prepare
+from dpsql.session.prepare import Terms, prepare
 from dpsql.session.program_questions import ProgramQuestions
-from dpsql.session.public_tables import public_data, resolved
-from dpsql.session.quote import ANSWERED, footer, paid_again
+from dpsql.session.public_tables import public_data, resolved, shown_in, zone_of
+from dpsql.session.quote import paid_again
 from dpsql.session.replay import Question, Replay
 from dpsql.session.row_units import units_that_may_be_missing
-from dpsql.session.run import check_engine, check_there, finished, run
+from dpsql.session.run import check_engine, open_tables, run
 from dpsql.session.table import Table, as_table
+from dpsql.session.table_states import read_once
 from dpsql.session.table_units import units_of, units_read
 from dpsql.session.tables import adding_up, all_tables, named
 from dpsql.sql.catalog import Catalog
@@ -43,10 +43,11 @@ from dpsql.sql.catalog import Catalog
 if TYPE_CHECKING:
     from dpsql.schema.said import Scalars
     from dpsql.session.earlier import Seen
-    from dpsql.session.program import PreparedProgram
+    from dpsql.session.prepared_query import PreparedQuery
     from dpsql.session.table import Source
 
 
+@checked_methods
 class Session(ProgramQuestions):
     """Private questions about some tables, out of one budget.
 
@@ -67,12 +68,16 @@ class Session(ProgramQuestions):
     it.
 
     memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for what memory
-    has no room for (None: nothing is written). An engine that would not keep to them refuses them.
+    has no room for (None: nothing is written). An engine that would not keep to them refuses them. timezone: in which
+    instants are shown ("Europe/Berlin", "+02:00"; None: as the owner's file says, else UTC).
 
     A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
     shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
     InvalidSchema, InvalidArgument, InvalidPrivacyParameter, LedgerError.
     """
+
+    _all_held = False
+    """Whether files of tables without a version have to stay as they are too."""
 
     def __init__(
         self,
@@ -92,8 +97,10 @@ class Session(ProgramQuestions):
         memory: str | None = None,
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
+        timezone: str | None = None,
     ) -> None:
         self._engine_word, self._resources = adding_up(engine, Resources.of(memory, threads, spill), schema)
+        self._zone = zone_of(timezone, schema)
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
@@ -102,9 +109,8 @@ class Session(ProgramQuestions):
         self._catalog = Catalog({})
         self._unsaid: tuple[str, ...] = ()
         self._contents: Contents = {}
-        given = named(tables)
-        wanted, self._place = Wanted(budget, accountant, neighbours), Place.of(ledger, schema)
-        check(wanted, schema)
+        given, self._place = named(tables), Place.of(ledger, schema)
+        check(wanted := Wanted(budget, accountant, neighbours), schema)
         added = self._take(given, schema)
         self._ledger = opened(wanted, schema, self._place, analyst=analyst, anchor=anchor)  # last: it makes a file
         self._begin(added)
@@ -112,7 +118,7 @@ class Session(ProgramQuestions):
     def _begin(self, added: Mapping[str, Table]) -> None:
         """Bring tables and ledger together; where they do not fit, the ledger's file is let go of."""
         try:
-            self._catalog, self._contents = catalog_of(self._catalog, added, self._ledger)
+            self._catalog, self._contents = catalog_of(self._catalog, added, self._ledger, all_held=self._all_held)
             self._notes = self._ledger.take_units(units_of(self._catalog.tables))
         except BaseException:
             self._ledger.close()
@@ -162,27 +168,14 @@ class Session(ProgramQuestions):
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
         if prepared.explain_only:
             return cast("Result", self._explanation(prepared))
-        if not isinstance(prepared, Prepared):
-            return self._of_program(prepared, str.__str__(sql), fresh=fresh, plain=not params)
-        release = prepared.release
-        question = self._question(release)
-        notes: tuple[str, ...] = ()
-        with self._replay.turn(None if fresh else question):
-            released = None if fresh else self._replay.recall(question, release)
-            replayed = released is not None
-            if released is None:
-                try:
-                    released, replayed, notes = self._drawn(
-                        release, str.__str__(sql), question, fresh=fresh, plain=not params, seen=()
-                    )
-                except BudgetExceeded as refusal:
-                    law = mechanism if release.choice is None else release.choice.chosen
-                    raise self._advised(refusal, sql, terms, params=params, strategy=strategy, mechanism=law) from None
-        spent = ANSWERED if replayed else f"spent {release.price}"
-        if not replayed:
-            notes, self._unsaid = (*self._unsaid, *notes), ()
-        footer, public = self._footer(release, spent), self._catalog.public
-        return finished(prepared, released, footer, notes=notes, replayed=replayed, public=public)
+        try:
+            return self._answer(prepared, str.__str__(sql), fresh=fresh, plain=not params)
+        except BudgetExceeded as refusal:
+            if prepared.postprocess is not None:
+                raise
+            choice = prepared.releases[0].choice
+            law = mechanism if choice is None else choice.chosen
+            raise self._advised(refusal, sql, terms, params=params, strategy=strategy, mechanism=law) from None
 
     @property
     def budget(self) -> Budget:
@@ -255,7 +248,7 @@ class Session(ProgramQuestions):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> Prepared | PreparedProgram:
+    def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> PreparedQuery:
         terms = self._terms(asked)
         try:
             prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
@@ -279,7 +272,7 @@ class Session(ProgramQuestions):
             concentrated=self.accountant == "zcdp",
         )
 
-    def _asking(self, sql: str, how: Mapping[str, Any]) -> Callable[[Terms], Prepared | PreparedProgram]:
+    def _asking(self, sql: str, how: Mapping[str, Any]) -> Callable[[Terms], PreparedQuery]:
         """Plans a question on any terms."""
         return lambda terms: prepare(sql, self._catalog, self.neighbours, terms, **how)
 
@@ -297,40 +290,35 @@ class Session(ProgramQuestions):
         """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
         notes. A charge that comes to no answer stays, and whoever waited for it asks anew. seen: what earlier releases
         of the statement showed."""
-        ledger, parts = self._ledger, self._parts(release)
+        ledger = self._ledger
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
         asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
         units = units_read(release.query, self._catalog.tables)
         claimed = not fresh and question is not None and question.lasting
         again: tuple[str, ...] = ()
-        unversioned = question is not None and question.unversioned
-        if unversioned and plain and not fresh and self._place.path is not None:
-            again = paid_again(ledger.entries, Entry("", ledger.analyst, sql, release.cost), unversioned)
-        how: dict[str, Any] = {"events": release.events, "parts": parts, "asked": asked, "units": units}
-        check_there((release,), self._stores, self._engine)
-        try:
-            if question is not None and claimed:
-                charge = ledger.claim(question.key, release.cost, sql, **how)
-            else:
-                charge = ledger.charge(release.cost, sql, **how)
-            if charge is None:
-                before = self._replay.recall(question, release)
-                assert before is not None  # there is an answer, or this has raised
-                return before, True, ()
-            released = run(release, self._stores, self._engine, *seen)
-            check_unchanged(release, self._contents, paid=True)
-            shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
-        except BaseException:  # an interrupt may come before the charge is known here
-            if question is not None and claimed:
-                ledger.give_up(question.key)
-            raise
+        if question is not None and question.unversioned and plain and not fresh and self._place.path is not None:
+            again = paid_again(ledger.entries, Entry("", ledger.analyst, sql, release.cost), question.unversioned)
+        how: dict[str, Any] = {"events": release.events, "asked": asked, "units": units}
+        with open_tables((release,), self._stores, self._engine) as opened:
+            self._check_same((release,), (question,), opened)
+            how["parts"] = self._parts(release, opened)
+            try:
+                if question is not None and claimed:
+                    charge = ledger.claim(question.key, release.cost, sql, **how)
+                else:
+                    charge = ledger.charge(release.cost, sql, **how)
+                if charge is None:
+                    before = self._replay.recall(question, release)
+                    assert before is not None  # there is an answer, or this has raised
+                    return before, True, ()
+                released = run(release, opened, *seen)
+                check_unchanged(release, self._contents, paid=True)
+                shown, notes = self._replay.keep(question, released, release, charge, claimed=claimed)
+            except BaseException:  # an interrupt may come before the charge is known here
+                if question is not None and claimed:
+                    ledger.give_up(question.key)
+                raise
         return shown, False, (*again, *notes)
-
-    def _parts(self, release: Release) -> tuple[Part, ...]:
-        return parts_of(release.query.plan.input, self._replay.session)
-
-    def _footer(self, release: Release, spent: str) -> str:
-        return footer(self._ledger, release.cost, self._parts(release), spent, self._place.aside)
 
     def _take(
         self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None
@@ -338,15 +326,14 @@ class Session(ProgramQuestions):
         """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger
         too, where there is one already), none. Returns them."""
         added = all_tables(tables, schema, self._catalog.tables)
-        linked = resolved(added, self._catalog.tables)
+        linked = shown_in(resolved(added, self._catalog.tables), self._zone)
         before = {name: store.source for name, store in self._stores.items() if not store.schema.public}
         new = {name: table.frame for name, table in added.items() if not linked[name.casefold()].public}
         engine = engine_for(before | new, self._engine_word)
-        if before or new:
-            engine = engine.within(self._resources)
+        engine = engine.within(self._resources) if before or new else engine
         if ledger is not None:
             ledger.check_units(units_of(linked))
-        linked, contents = versioned(linked, added, ledger)
+        linked, contents = versioned(linked, added, ledger, all_held=self._all_held)
         for name, table in added.items():
             schema_of = linked[name.casefold()]
             self._stores[name] = (PANDAS if schema_of.public else engine).store(table.frame, schema_of)
@@ -354,6 +341,7 @@ class Session(ProgramQuestions):
         self._engine = engine
         self._catalog = Catalog(linked, public=public_data(self._stores))
         self._contents |= contents
+        self._read_once = {**self._read_once, **read_once(added)}
         return added
 
     def __copy__(self) -> NoReturn:

@@ -12,6 +12,7 @@ import pandas as pd
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.base import Engine, engine_of, public_frame
 from dpsql.executors.pandas.engine import PANDAS
+from dpsql.schema.argument_names import checked_methods, checked_names
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.words import plain
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 REMEMBERED = "dpsql"
 """The key of a frame's `.attrs` under which `declare` writes."""
-_WORDS = ("bounds", "keys", "types")
+_WORDS = ("bounds", "keys", "types", "cells")
 
 
+@checked_methods
 @dataclass(frozen=True, init=False, eq=False)
 class Table:
     """A DataFrame, or a table of pyarrow or Polars, and what its owner declares of it.
@@ -34,6 +36,9 @@ class Table:
     bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public, or
     an earlier answer with a column of that name; types: column -> "integer", "real", "decimal" (read as real),
     "boolean", "text", "date" or "timestamp"; nullable: column -> False. Bounds and keys of dates are dates or ISO text.
+
+    Words about texts, each column -> what it says: format: a format of dates, "%d/%m/%Y", or a list of them; decimal,
+    thousands: the signs in numbers; true, false, null: the words for them.
 
     unit: the column that tells whose row it is, or a path "o_custkey -> customer.c_custkey" to the unit of another
     table (names with spaces, dots or arrows in double quotes); without it each row is one person's. max_rows,
@@ -46,11 +51,11 @@ class Table:
     read now.
 
     In place of a DataFrame the path of a file, or a pattern of several: Parquet and, with the name of one of its tables
-    as `table`, a database of DuckDB are read where they lie; text is read now, written as delimiter, quote, header and
-    multiline say: one sign each, the columns' names of a file whose first line is a row, and whether a quoted cell may
-    hold line ends. A relation of DuckDB, a connection with
-    the name of a table or view of it as `table`, and a pyarrow Dataset are run now, once; a Dataset that is a list of
-    whole Parquet files is read where they lie. A DataFrame of Spark is read by Spark. Raises InvalidSchema.
+    as `table`, a database of DuckDB are read where they lie; text is read now. delimiter, quote: one sign each; header:
+    the columns' names of a file whose first line is a row; skip: how many lines stand above the header; encoding: that
+    of the file; multiline: whether a quoted cell may hold line ends. A relation of DuckDB, a connection with the name
+    of a table or view of it as `table`, and a pyarrow Dataset are run now, once; a Dataset that is a list of whole
+    Parquet files is read where they lie. A DataFrame of Spark is read by Spark. Raises InvalidSchema.
     """
 
     frame: Any = field(repr=False)
@@ -78,31 +83,36 @@ class Table:
         partition: str | None = None,
         version: str | int | None = None,
         people: int | None = None,
+        format: Mapping[str, str | Sequence[str]] | None = None,  # noqa: A002 - the word of an owner's file
+        decimal: Mapping[str, str] | None = None,
+        thousands: Mapping[str, str] | None = None,
+        true: Mapping[str, str | Sequence[str]] | None = None,
+        false: Mapping[str, str | Sequence[str]] | None = None,
+        null: Mapping[str, str | Sequence[str]] | None = None,
         table: str | None = None,
         delimiter: str | None = None,
         quote: str | None = None,
         header: Sequence[str] | None = None,
+        skip: int | None = None,
+        encoding: str | Mapping[str, str] | None = None,
         multiline: bool | None = None,
     ) -> None:
-        declared = Declaration.of(
-            bounds,
-            keys,
-            types,
-            nullable,
-            unit=unit,
-            max_rows=max_rows,
-            max_groups=max_groups,
-            max_rows_per_group=max_rows_per_group,
-            public=public,
-            unique=unique,
-            max_matches=max_matches,
-            partition=partition,
-            version=version,
-            people=people,
-        )
-        text = {"delimiter": delimiter, "quote": quote, "header": header, "multiline": multiline}
+        cells = _given(format=format, decimal=decimal, thousands=thousands, true=true, false=false, null=null)
+        cells |= {"encoding": encoding} if isinstance(encoding, Mapping) else {}
+        words = _given(unit=unit, max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group,
+            public=public, unique=unique, max_matches=max_matches, partition=partition, version=version, people=people,
+        )  # fmt: skip
+        text = {
+            "delimiter": delimiter, "quote": quote, "header": header, "skip": skip, "multiline": multiline,
+            "encoding": None if "encoding" in cells else encoding,
+        }  # fmt: skip
+        declared = Declaration.of(bounds, keys, types, nullable, cells, **words)
         engine, frame, declared, origin = _opened(frame, declared, table, text)
         self._set(frame, declared.over(_remembered(frame)), origin)
+        self._check(engine)
+
+    def _check(self, engine: Engine) -> None:
+        """Raises InvalidSchema where columns are not as declared."""
         engine = PANDAS if self.declaration.table.public else engine
         resolve("the table", engine.columns(self.frame), self.declaration)
 
@@ -113,7 +123,14 @@ class Table:
         table._set(frame, declaration.over(_remembered(frame)), origin)
         return table
 
+    @property
+    def can_drop_rows(self) -> bool:
+        """As of `TableSchema`."""
+        return self.origin is not None and bool(self.origin.can_drop_rows)
+
     def _set(self, frame: Any, declaration: Declaration, origin: Any) -> None:
+        if declaration.formats and (origin is None or origin is frame):  # of no text file
+            declaration.check_without_bytes()
         if declaration.table.public:
             if frame is origin:  # read now, so its files may change afterwards
                 from dpsql.session.paths import origin_of  # as above
@@ -136,6 +153,12 @@ def declare(
     bounds: NumberBounds | None = ...,
     keys: KeyWords | None = ...,
     types: Mapping[str, str] | None = ...,
+    format: Mapping[str, str | Sequence[str]] | None = ...,
+    decimal: Mapping[str, str] | None = ...,
+    thousands: Mapping[str, str] | None = ...,
+    true: Mapping[str, str | Sequence[str]] | None = ...,
+    false: Mapping[str, str | Sequence[str]] | None = ...,
+    null: Mapping[str, str | Sequence[str]] | None = ...,
 ) -> pd.DataFrame: ...
 @overload
 def declare(
@@ -155,7 +178,14 @@ def declare(
     partition: str | None = ...,
     version: str | int | None = ...,
     people: int | None = ...,
+    format: Mapping[str, str | Sequence[str]] | None = ...,
+    decimal: Mapping[str, str] | None = ...,
+    thousands: Mapping[str, str] | None = ...,
+    true: Mapping[str, str | Sequence[str]] | None = ...,
+    false: Mapping[str, str | Sequence[str]] | None = ...,
+    null: Mapping[str, str | Sequence[str]] | None = ...,
 ) -> pd.DataFrame | Table: ...
+@checked_names
 def declare(
     frame: object,
     *,
@@ -173,41 +203,53 @@ def declare(
     partition: str | None = None,
     version: str | int | None = None,
     people: int | None = None,
+    format: Mapping[str, str | Sequence[str]] | None = None,  # noqa: A002 - the word of an owner's file
+    decimal: Mapping[str, str] | None = None,
+    thousands: Mapping[str, str] | None = None,
+    true: Mapping[str, str | Sequence[str]] | None = None,
+    false: Mapping[str, str | Sequence[str]] | None = None,
+    null: Mapping[str, str | Sequence[str]] | None = None,
 ) -> pd.DataFrame | Table:
-    """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys and types is
-    given. The words are those of `Table`.
+    """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys, types and those
+    about texts is given. The words are those of `Table`.
 
     `.attrs` survives merges and samples, where bounds, keys and types stay sound (each is enforced cell by cell); a
     fact like nullability or the unit belongs to this very table, so it is kept with a Table. Memory is shared with the
     frame. Raises InvalidSchema.
     """
     of_this_table: dict[str, Any] = {
-        "nullable": nullable,
-        "unit": unit,
-        "max_rows": max_rows,
-        "max_groups": max_groups,
-        "max_rows_per_group": max_rows_per_group,
-        "public": public,
-        "unique": unique,
-        "max_matches": max_matches,
-        "partition": partition,
-        "version": version,
-        "people": people,
-    }
-    table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table)
+        "nullable": nullable, "unit": unit, "max_rows": max_rows, "max_groups": max_groups,
+        "max_rows_per_group": max_rows_per_group, "public": public, "unique": unique, "max_matches": max_matches,
+        "partition": partition, "version": version, "people": people,
+    }  # fmt: skip
+    cells = _given(format=format, decimal=decimal, thousands=thousands, true=true, false=false, null=null)
+    table = Table(frame, bounds=bounds, keys=keys, types=types, **of_this_table, **cells)
     bare = all(word is None for word in of_this_table.values()) and not table.declaration.auto
     if not bare or not isinstance(frame, pd.DataFrame):  # other sources have no `.attrs`
         return table
-    copy, declared = frame.copy(deep=False), table.declaration
-    copy.attrs[REMEMBERED] = {
-        "bounds": {
-            name: pair if isinstance(pair, str) else [plain(each) for each in pair]
-            for name, pair in declared.bounds.items()
-        },
+    copy = frame.copy(deep=False)
+    copy.attrs[REMEMBERED] = _plain_words(table.declaration)
+    return copy
+
+
+def _given(**words: Any) -> dict[str, Any]:
+    """The words that are not None."""
+    return {word: facts for word, facts in words.items() if facts is not None}
+
+
+def _plain_words(declared: Declaration) -> dict[str, object]:
+    """A declaration's bounds, keys, types and formats of cells as JSON can hold them."""
+    bounds = {
+        name: pair if isinstance(pair, str) else [plain(each) for each in pair]
+        for name, pair in declared.bounds.items()
+    }
+    words: dict[str, object] = {
+        "bounds": bounds,
         "keys": {name: [plain(each) for each in keys] for name, keys in declared.keys.items()},
         "types": {name: str(kind) for name, kind in declared.types.items()},
     }
-    return copy
+    formats = {name: form.words for name, form in declared.formats.items()}
+    return words | ({"cells": formats} if formats else {})
 
 
 def _opened(
@@ -273,4 +315,6 @@ def _remembered(frame: object) -> Declaration:
         word: {name: fact for name, fact in (words.get(word) or {}).items() if str(name).casefold() in present}
         for word in _WORDS
     }
-    return Declaration.of(kept["bounds"], kept["keys"], kept["types"])
+    said = {word for facts in kept["cells"].values() for word in facts}
+    cells = {word: {name: facts[word] for name, facts in kept["cells"].items() if word in facts} for word in said}
+    return Declaration.of(kept["bounds"], kept["keys"], kept["types"], None, cells)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.errors import InvalidArgument
+from dpsql.schema.text_format import TEXT_WORDS
 from dpsql.shell.opening import Opening
 from dpsql.shell.parser import Parser, number
+from dpsql.shell.text_options import add_text_words, text_words
 
 _DESCRIPTION = """\
 Ask private questions about tables: answers carry noise, and what they tell about one
@@ -66,6 +68,12 @@ class Arguments(argparse.Namespace):
     token_file: Path | None
     yes: bool
     yes_up_to: float | None
+    delimiter: str | None
+    quote: str | None
+    header: list[str] | None
+    skip: int | None
+    encoding: str | None
+    multiline: bool | None
 
     @property
     def opening(self) -> Opening:
@@ -85,6 +93,7 @@ class Arguments(argparse.Namespace):
             self.threads,
             self.spill,
             max_epsilon=self.max_epsilon,
+            text=text_words(self),
         )
 
 
@@ -97,7 +106,15 @@ def parse(
 ) -> Arguments:
     """Read the command line. Raises InvalidArgument; prints and raises SystemExit for --help and --version."""
     parser = Parser.of(prog, description, epilog)
-    for group in (_add_inputs, _add_spending, _add_output, _add_ledger_options, _add_engine, _add_connection):
+    for group in (
+        _add_inputs,
+        add_text_words,
+        _add_spending,
+        _add_output,
+        _add_ledger_options,
+        _add_engine,
+        _add_connection,
+    ):
         group(parser.add_argument)
     parser.add_argument("--version", action="version", version=f"dpsql {version}")
     arguments, unknown = parser.parse_known_intermixed_args(argv, Arguments())
@@ -132,6 +149,7 @@ _OWNERS = (
     "memory",
     "threads",
     "spill",
+    *TEXT_WORDS,
 )
 """Options that say what a server's owner says."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.loss import as_delta, as_epsilon
@@ -13,11 +13,12 @@ from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.session.paths import table_at
 from dpsql.session.session import Session
 from dpsql.session.table import Table
-from dpsql.sources.files import stem_of
+from dpsql.sources.files import kind_of, stem_of
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,17 @@ class Opening:
     threads: int | None = None
     spill: Path | None = None
     max_epsilon: float | None = None
+    text: Mapping[str, Any] = field(default_factory=dict)
+    """How the files are written that are text: words of `TextFormat.of`, in place of those of the schema."""
     look: bool = False
     """Nothing will be asked: where there is no ledger yet, none is made."""
 
     def __post_init__(self) -> None:
+        if self.text and not self.files:
+            raise InvalidArgument(
+                f"--{next(iter(self.text))} is of files of the command line, and none is named.",
+                hint="Write it into the owner's file, under its table.",
+            )
         if not self.files and self.schema is None:
             raise InvalidArgument(
                 "no table to ask about.",
@@ -79,7 +87,7 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
         if name in tables:
             raise InvalidArgument(f'two files give a table "{name}".', hint="Rename one of them.")
         known = entry or TableEntry(Declaration())
-        tables[name] = Table.of(*table_at(file, known.declaration, known.text, known.table))
+        tables[name] = Table.of(*table_at(file, known.declaration, _format(opening, file, known), known.table))
         if entry is None:
             undeclared.append(name)
     session = Session(
@@ -119,6 +127,15 @@ def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path,
             yield stem, file, None
         else:
             yield name, file, schema.tables[name]
+
+
+def _format(opening: Opening, file: Path, known: TableEntry) -> TextFormat:
+    """How a file is written: as the command line says, else the schema. Words about text go to files of text, where
+    some are. Raises InvalidSchema."""
+    some_text = any(kind_of(each) in TEXT_ENDINGS for each in opening.files)
+    if not opening.text or (some_text and kind_of(file) not in TEXT_ENDINGS):
+        return known.text
+    return TextFormat.of(f"{file.name}:", {**known.text.words, **opening.text})
 
 
 def _undeclared(table: TableSchema, opening: Opening, schema: Schema | None) -> str:

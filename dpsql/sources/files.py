@@ -11,6 +11,7 @@ import glob
 import gzip
 import io
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO
 from dpsql.errors import InvalidSchema
 from dpsql.schema.text_format import PACKED_ENDINGS
 
-BROKEN: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
+BROKEN: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """What a file raises that cannot be opened, read or unpacked; a path with a NUL is a ValueError."""
 _SIGNS = "*?["
 
@@ -61,8 +62,10 @@ def stem_of(path: Path) -> str:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked by its ending. Raises InvalidSchema where what unpacks it is missing."""
-    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _zstandard}
+    """The bytes of a file, unpacked by its ending. Raises InvalidSchema where what unpacks it is missing, and for an
+    archive of several files."""
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    openers |= {".zst": _zstandard, ".zip": _zipped}
     with openers.get(path.suffix.casefold(), open)(path, "rb") as file:
         yield file
 
@@ -71,6 +74,26 @@ def _zstandard(path: Path, _mode: str) -> Any:
     from dpsql.sources.arrow import needs_arrow  # with pandas
 
     return io.BufferedReader(needs_arrow("a file packed by Zstandard").CompressedInputStream(str(path), "zstd"))
+
+
+def _zipped(path: Path, _mode: str) -> Any:
+    """The one file of an archive; what macOS puts next to it is not counted. Raises InvalidSchema."""
+    with zipfile.ZipFile(path) as archive:
+        members = [
+            each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")
+        ]
+        if len(members) != 1:
+            raise InvalidSchema(
+                f"{path.name} holds {len(members) or 'no'} files: one archive is one file of rows.",
+                hint=f"Unpack it, and name the files: unzip {path.name}.",
+            )
+        try:
+            return archive.open(members[0])  # it keeps the archive's file open as long as it needs
+        except (RuntimeError, NotImplementedError):  # a password, or a method that is not known
+            reason = "with a password or in a way that is unknown here"
+            raise InvalidSchema(
+                f"{path.name} is packed {reason}.", hint=f"Unpack it first: unzip {path.name}."
+            ) from None
 
 
 def broken(path: Path, error: Exception) -> InvalidSchema:

@@ -35,8 +35,24 @@ def stored_columns(frame: pd.DataFrame) -> list[Stored]:
 
 
 def _stored(name: str, dtype: object) -> Stored:
-    storage = "category" if isinstance(dtype, pd.CategoricalDtype) else str(dtype)
-    return Stored(name, _type_of(dtype), _can_hold_null(dtype), storage)
+    kind = _type_of(dtype)
+    return Stored(name, kind, _can_hold_null(dtype), _storage(dtype, kind))
+
+
+def _storage(dtype: object, kind: Type) -> str:
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return str(dtype)
+    values = dtype.categories.dtype
+    return f"category of {values}" if has_labels(dtype) or kind is Type.OTHER else "category"
+
+
+def has_labels(dtype: object) -> bool:
+    """Whether the categories of a dtype are intervals (of pd.cut), periods or time spans: values that have no type
+    here, and are read as the texts that pandas shows of them."""
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return False
+    values = dtype.categories.dtype
+    return isinstance(values, pd.IntervalDtype | pd.PeriodDtype) or getattr(values, "kind", "") == "m"
 
 
 _BY_KIND = {
@@ -45,7 +61,7 @@ _BY_KIND = {
     "u": Type.INTEGER,
     "f": Type.REAL,
     "M": Type.TIMESTAMP,
-    "O": Type.TEXT,
+    "O": Type.OBJECT,
 }
 _BY_ARROW_NAME = {
     "bool": Type.BOOLEAN,
@@ -57,18 +73,20 @@ _BY_ARROW_NAME = {
     "decimal": Type.REAL,
     "string": Type.TEXT,
     "large_string": Type.TEXT,
+    "string_view": Type.TEXT,
     "date": Type.DATE,
     "timestamp": Type.TIMESTAMP,
     "null": Type.TEXT,  # as a column of objects that are all None
 }
 
 
+ARROW_UUID = "extension<arrow.uuid>"
 _NULLABLE = (pd.arrays.BooleanArray, pd.arrays.IntegerArray, pd.arrays.FloatingArray)
 
 
 def _type_of(dtype: object) -> Type:
     if isinstance(dtype, pd.CategoricalDtype):
-        return _type_of(dtype.categories.dtype)
+        return Type.TEXT if has_labels(dtype) else _type_of(dtype.categories.dtype)
     if isinstance(dtype, np.dtype):
         return _BY_KIND.get(dtype.kind, Type.OTHER)
     if isinstance(dtype, pd.StringDtype):
@@ -85,6 +103,8 @@ def _type_of(dtype: object) -> Type:
 def _arrow_type(stored: Any) -> Type:
     """By the name of an Arrow type: "decimal128(10, 2)" is a decimal."""
     name = re.split("[^a-z_]", str(stored))[0]
+    if str(stored) == ARROW_UUID:
+        return Type.TEXT
     if name == "dictionary":
         return _arrow_type(stored.value_type)
     if name == "timestamp" and stored.tz and not _is_zone(stored.tz):
@@ -115,8 +135,7 @@ def read_table(path: Path, declared: Declaration, form: TextFormat | None = None
     """
     from dpsql.sources.files import files_of  # frames need no reader of files
 
-    types = {name: _type_within(bounds) for name, bounds in declared.bounds.items()}
-    declaration = replace(declared, types={**types, **declared.types})
+    declaration = with_types_of_text(declared)
     files = files_of(path)
     frames = [_read_file(each, declaration, form) for each in files]
     for file, frame in zip(files, frames, strict=True):
@@ -126,6 +145,17 @@ def read_table(path: Path, declared: Declaration, form: TextFormat | None = None
                 hint="Files of one table have the same columns in the same order.",
             )
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True), declaration
+
+
+def encodings_of(declared: Declaration) -> dict[str, str]:
+    """The encodings of columns in text files, by folded name, where they are not the file's."""
+    return {name.casefold(): each.encoding for name, each in declared.formats.items() if each.encoding}
+
+
+def with_types_of_text(declared: Declaration) -> Declaration:
+    """A declaration with the types by which text is read, where they are declared or follow from bounds."""
+    types = {name: _type_within(bounds) for name, bounds in declared.bounds.items()}
+    return replace(declared, types={**types, **declared.types})
 
 
 def check_kind(path: Path) -> None:
@@ -141,25 +171,36 @@ def check_kind(path: Path) -> None:
         raise InvalidSchema(
             f"{path.name}: only files named {', '.join((*TEXT_ENDINGS, *LINES_ENDINGS))}, these packed "
             f"({', '.join(PACKED_ENDINGS)} behind it), and {whole} can be read.",
-            hint="Load others with pandas.",
+            hint=f"Name it by what it holds, such as {path.stem}.csv{path.suffix}."
+            if path.suffix.casefold() in PACKED_ENDINGS and not kind_of(path)
+            else "Load others with pandas.",
         )
 
 
 def _read_file(path: Path, declared: Declaration, form: TextFormat | None) -> pd.DataFrame:
+    from dpsql.schema.encodings import UTF_8
     from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat
     from dpsql.sources.files import kind_of
 
     if kind_of(path) in TEXT_ENDINGS:
         from dpsql.sources.text_files import read_text
 
-        return read_text(path, form or TextFormat())
+        encodings = encodings_of(declared)
+        if encodings and form is not None and form.encoding != UTF_8:
+            raise InvalidSchema(
+                f"{path.name} is in {form.encoding} as a whole, and encoding is said of columns too.",
+                hint="Leave one of them out.",
+            )
+        return read_text(path, form or TextFormat(), encodings)
     check_kind(path)
     from dpsql.sources.json_lines import read_json_lines
 
     if form not in (None, TextFormat()):
         raise InvalidSchema(
-            f"{path.name} has a JSON object in each line: no delimiter, quote or header.", hint="Leave these words out."
+            f"{path.name} has a JSON object in each line, in UTF-8: no delimiter, quote or header.",
+            hint="Leave these words out.",
         )
+    declared.check_without_bytes()
     if not declared.named:
         raise InvalidSchema(
             f"{path.name}: a file of JSON lines does not name its columns.",

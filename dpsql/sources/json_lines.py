@@ -10,7 +10,7 @@ counts. No bytes are an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,6 +47,29 @@ def names_in(path: Path) -> list[str]:
     raise refusal
 
 
+def see_odd_lines(path: Path, columns: Sequence[str], see: Callable[[int, str | None, bool], None]) -> int:
+    """Show each line that is no JSON object, and each member of these names that no cell can be: by the line (from 1),
+    the member's name (None for a line) and whether the line is empty. Returns how many lines there are. For an owner's
+    eyes. Raises InvalidSchema for a file that cannot be read."""
+    lines = 0
+    try:
+        with opened(path) as file:
+            for line in (line for batch in _batches(file) for line in batch):
+                lines += 1
+                members = _object_or_none(line)
+                if members is None:
+                    see(lines, None, not line.strip())
+                    continue
+                for name in columns:
+                    if members.get(name) is not None and _cell(members[name]) is None:
+                        see(lines, name, False)
+    except BROKEN as error:
+        refusal = broken(path, error)
+    else:
+        return lines
+    raise refusal
+
+
 def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame | InvalidSchema:
     try:
         with opened(path) as file:
@@ -75,11 +98,15 @@ def _frame(lines: list[bytes], columns: Sequence[str]) -> pd.DataFrame:
 
 def _object(line: bytes) -> dict[str, Any]:
     """What a line says, by name; nothing where it is no object."""
+    return _object_or_none(line) or {}
+
+
+def _object_or_none(line: bytes) -> dict[str, Any] | None:
     try:
         found = _decode(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 _decode = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=lambda _word: None, strict=False).decode

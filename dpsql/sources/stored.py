@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import pandas as pd
 
@@ -19,6 +20,8 @@ from dpsql.sources.files import BROKEN, broken, files_of
 PARQUET_ENDINGS = (".parquet", ".pq")
 DATABASE_ENDINGS = (".duckdb", ".ddb")
 Stamp = tuple[int, ...]
+HERE = ()
+"""The stamps of rows that are held in this process, which no file can change."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class ParquetFiles:
     """The rows of one or more Parquet files of the same columns."""
 
     files: tuple[Path, ...]
+    can_drop_rows: ClassVar[bool] = False
+    """Whether a row that is stored can be no row of the table, because of its cells (`TableSchema.can_drop_rows`)."""
 
     def __str__(self) -> str:
         return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
@@ -39,6 +44,7 @@ class PartedFiles:
     files: tuple[Path, ...]
     column: str
     values: tuple[str, ...]
+    can_drop_rows: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
@@ -50,6 +56,7 @@ class DatabaseTable:
 
     file: Path
     table: str
+    can_drop_rows: ClassVar[bool] = False
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -80,7 +87,8 @@ class Origin:
     files: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
     table: str = ""
-    """Which one of a database."""
+    """Which one of a database; of text files the words that say which lines are rows, and in which encoding."""
+    can_drop_rows: bool = False
 
 
 def unreadable(source: StoredFiles | Path) -> InvalidSchema:
@@ -92,11 +100,13 @@ def unreadable(source: StoredFiles | Path) -> InvalidSchema:
 
 
 class SourceChanged(Exception):
-    """Files of a table changed while it was read; nothing that was read is released."""
+    """Files of a table are not those that were opened for a question; nothing is released. has_read: whether rows may
+    have been read."""
 
-    def __init__(self, source: StoredFiles) -> None:
+    def __init__(self, source: StoredFiles, *, has_read: bool = True) -> None:
         super().__init__(str(source))
         self.changed_files = str(source)
+        self.has_read = has_read
 
 
 class SourceClosed(Exception):
@@ -131,6 +141,11 @@ def stored_files(path: Path, table: str | None = None) -> StoredFiles | None:
 
 
 _PART = re.compile(r"\{([^{}]+)\}")
+
+
+def has_parts(path: Path) -> bool:
+    """Whether a path names a column in braces, and so files that are parts."""
+    return bool(_PART.search(str(path)))
 
 
 def parted_files(path: Path) -> PartedFiles | None:

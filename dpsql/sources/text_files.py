@@ -4,9 +4,9 @@ So that one person's line moves nobody else's row. Only the byte 0x0A ends a rec
 dropped. A field loses the spaces that it begins with. It is quoted if the quote is then its first byte: two quotes
 inside stand for one, and after the closing one only spaces may stand before the delimiter or the record's end. A record
 that breaks this, or has another number of fields than the header, is a row of NULLs; so is an empty line. An empty
-field is NULL, and so is one that is not UTF-8. No bytes are an error.
+field is NULL, and so is one that is not UTF-8; a file in another encoding is made UTF-8 before. No bytes are an error.
 
-`_record` is that rule. Blocks of lines go to pandas' parser, save for those lines that it could read otherwise: which
+`record_at` is that rule. Blocks of lines go to pandas' parser, save for those lines that it could read otherwise: which
 ones is asked of each line's own bytes (`_plain`), and they are read singly. Both ways give the same cells, so neither
 shows.
 """
@@ -15,24 +15,28 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import BinaryIO, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.encodings import UTF_8
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.text_format import TextFormat
 from dpsql.sources.files import BROKEN, broken, opened
+from dpsql.sources.text_headers import HeaderProblem, header_line, problem_of_header, problem_of_names
+from dpsql.sources.text_records import cell_of, record_at
+from dpsql.sources.transcoding import in_utf_8
 
 _BLOCK = 1 << 22
 """Bytes that are read at once: the parser and its flags need some times as much, and fit a cache."""
 _LONGEST_HEADER = 1 << 24
+_LEAST_MORE = 1 << 16
 _Read = TypeVar("_Read")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LF, _CR, _TAB, _SPACE, _NUL = 10, 13, 9, 32, 0
@@ -41,38 +45,60 @@ Bytes = npt.NDArray[np.uint8]
 Lines = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Cells = list[str | None]
+_record, _cell = record_at, cell_of
 
 
 @dataclass(frozen=True, slots=True)
-class _Grammar:
-    """What a record is made of: the delimiter and the quote, one byte each (no quote: none), and how many fields."""
+class Grammar:
+    """What a record is made of: the delimiter and the quote, one byte each (no quote: none), and how many fields.
+    encodings: of some fields, by place, which are not in the file's."""
 
     delimiter: bytes
     quote: bytes
     width: int
     multiline: bool
+    encodings: Mapping[int, str]
 
 
-def read_text(path: Path, form: TextFormat) -> pd.DataFrame:
-    """The rows of a text file in columns of pandas' `str`, NULL for what is empty or cannot be read.
+def read_text(path: Path, form: TextFormat, encodings: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """The rows of a text file in columns of pandas' `str`, NULL for what is empty or cannot be read. encodings: of
+    columns, by folded name, that are not in the encoding of the file.
 
     Raises InvalidSchema for a file that cannot be opened and a header that names no columns; never for a row. Its
     errors carry no other error, which could hold bytes of the file.
     """
-    return _read(path, lambda file: _frame(path, file, form))
+    return read_open(path, form, lambda file: _frame(path, file, form, encodings or {}))
 
 
 def header_of(path: Path, form: TextFormat) -> list[str]:
     """The names of a text file's columns, as `read_text` takes them; no row is kept. Raises InvalidSchema."""
-    mark = _BYTE_ORDER_MARK
-    return _read(path, lambda file: _header(path, file.readline(_LONGEST_HEADER).removeprefix(mark), form)[0])
+    return read_open(path, form, lambda file: _header(path, _front_with_header(path, file, form), form)[0])
 
 
-def _read(path: Path, read: Callable[[BinaryIO], _Read]) -> _Read:
+def problem_at(path: Path, form: TextFormat) -> HeaderProblem | None:
+    """What is wrong with a file's header under a format, None where it names the columns. Raises InvalidSchema for a
+    file that cannot be opened."""
+    return read_open(path, form, lambda file: _names(path, _front_with_header(path, file, form), form)[2])
+
+
+def mended_format(path: Path, form: TextFormat) -> TextFormat:
+    """The format with all that a file's header shows to be missing, as refusals advise it; the caller has its owner
+    check that. Raises InvalidSchema where a header has to be mended by hand."""
+    problem = problem_at(path, form)
+    while problem is not None and problem.form is not None:
+        form = problem.form
+        problem = problem_at(path, form)
+    if problem is not None:
+        raise problem.refusal(path, form)
+    return form
+
+
+def read_open(path: Path, form: TextFormat, read: Callable[[BinaryIO], _Read]) -> _Read:
+    """What a function makes of a file's bytes, in UTF-8. Raises InvalidSchema, which carries no other error."""
     error: InvalidSchema
     try:
         with opened(path) as file:
-            return read(file)
+            return read(in_utf_8(path, file, form.encoding))
     except InvalidSchema as refusal:
         refusal.__cause__ = refusal.__context__ = None
         error = refusal
@@ -82,32 +108,86 @@ def _read(path: Path, read: Callable[[BinaryIO], _Read]) -> _Read:
 
 
 def _header(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], bytes]:
-    """The names of the columns, and what follows the header in the front of a file."""
-    if form.header is None:
-        line, _, front = front.partition(b"\n")
-        names = _names(path, line.removesuffix(b"\r"), *form.signs_of(path))
-    else:
-        names = list(form.header)
-    _check_header(path, names)
-    return names, front
+    """The names of the columns, and what follows the header in the front of a file. Raises InvalidSchema."""
+    names, rest, problem = _names(path, front, form)
+    if problem is not None:
+        raise problem.refusal(path, form)
+    return names, rest
 
 
-def _frame(path: Path, file: BinaryIO, form: TextFormat) -> pd.DataFrame:
+def _names(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], bytes, HeaderProblem | None]:
+    """As `_header`, with what is wrong with the header."""
+    if form.header is not None:
+        return list(form.header), front, problem_of_names(form.header, None)
+    signs = form.signs_of(path)
+    line, rest = header_line(front, form, signs)
+    fields, _ = _record(line, 0, *signs)
+    names = [_cell(field, UTF_8) or "" for field in fields or ()]
+    return names, rest, problem_of_header(line, fields, form, signs, last=not rest)
+
+
+def _front_with_header(path: Path, file: BinaryIO, form: TextFormat) -> bytes:
+    """The front of a file that holds its header, and a byte behind it where there is one."""
+    front = _after_skipped(file, form.skip)
+    front += b"" if b"\n" in front else file.readline(_LONGEST_HEADER)
+    signs = form.signs_of(path)
+    while form.multiline and len(front) < _LONGEST_HEADER and record_at(front, 0, *signs)[1] == len(front):
+        more = file.read(max(len(front), _LEAST_MORE))
+        if not more:
+            break
+        front += more
+    return front + file.read(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What follows a header: blocks of whole lines, at least one, the names of their columns, and on which line they
+    begin (from 1)."""
+
+    names: list[str]
+    grammar: Grammar
+    blocks: Iterator[bytes]
+    first_line: int
+
+
+def body_of(path: Path, file: BinaryIO, form: TextFormat, encodings: Mapping[str, str]) -> Body:
+    """The lines below the header of a file that is open. encodings: as of `read_text`. Raises InvalidSchema."""
     delimiter, quote = form.signs_of(path)
-    blocks = _blocks(file, None if form.multiline else _BLOCK)
-    names, first = _header(path, next(blocks, b""), form)
-    grammar = _Grammar(delimiter, quote, len(names), form.multiline)
-    frames = [_rows(first, grammar), *(_rows(block, grammar) for block in blocks)]
+    blocks = _blocks(file, None if form.multiline else _BLOCK, _after_skipped(file, form.skip))
+    front = next(blocks, b"")
+    names, first = _header(path, front, form)
+    line = 1 + form.skip + front.count(b"\n") - first.count(b"\n")
+    by_place = {place: encodings[name.casefold()] for place, name in enumerate(names) if name.casefold() in encodings}
+    grammar = Grammar(delimiter, quote, len(names), form.multiline, by_place)
+    return Body(names, grammar, chain([first], blocks), line)
+
+
+def _frame(path: Path, file: BinaryIO, form: TextFormat, encodings: Mapping[str, str]) -> pd.DataFrame:
+    body = body_of(path, file, form, encodings)
+    frames = [_rows(block, body.grammar) for block in body.blocks]
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-    frame.columns = pd.Index(names, dtype="str")
+    frame.columns = pd.Index(body.names, dtype="str")
     return frame
 
 
-def _blocks(file: BinaryIO, size: int | None) -> Iterator[bytes]:
-    """The file's lines, some at a time, each with its line end; a last one that has none gets it. No size: all at
-    once. A byte order mark in front is of none of them."""
+def _after_skipped(file: BinaryIO, lines: int) -> bytes:
+    """What was read, and is not left out, of a file's front: a byte order mark and so many lines are left out."""
     front = file.read(len(_BYTE_ORDER_MARK))
-    pieces = [] if front == _BYTE_ORDER_MARK else [front]
+    front = b"" if front == _BYTE_ORDER_MARK else front
+    for _ in range(lines):
+        while b"\n" not in front:
+            more = file.readline(_BLOCK)
+            if not more:
+                return b""
+            front = more
+        front = front.partition(b"\n")[2]
+    return front
+
+
+def _blocks(file: BinaryIO, size: int | None, front: bytes) -> Iterator[bytes]:
+    """The lines of a front and the rest of the file, some at a time, each with its line end; a last one that has none
+    gets it. No size: all at once."""
+    pieces = [front]
     while chunk := file.read(-1 if size is None else size):
         cut = chunk.rfind(b"\n") + 1
         if cut:
@@ -119,101 +199,15 @@ def _blocks(file: BinaryIO, size: int | None) -> Iterator[bytes]:
         yield last if last.endswith(b"\n") else last + b"\n"
 
 
-def _names(path: Path, line: bytes, delimiter: bytes, quote: bytes) -> list[str]:
-    fields, _ = _record(line, 0, delimiter, quote)
-    if fields is None:
-        raise InvalidSchema(
-            f"{path.name}: a quote in its first line, the header, is not closed.",
-            hint='Names stand in quotes, or without any: "first name",age',
-        )
-    names = [_cell(field) if field else "" for field in fields]
-    wrong = "has bytes 0x00" if b"\0" in line else "is not text in UTF-8" if None in names else ""  # as UTF-16 has
-    if wrong:
-        raise InvalidSchema(f"{path.name} {wrong}: its first line, the header.")
-    return [] if names == [""] else [name for name in names if name is not None]
+def _cells(fields: list[bytes] | None, grammar: Grammar) -> Cells:
+    if not fields or len(fields) != grammar.width:
+        return [None] * grammar.width
+    return [_cell(field, grammar.encodings.get(place, UTF_8)) for place, field in enumerate(fields)]
 
 
-def _check_header(path: Path, names: list[str]) -> None:
-    if not names:
-        raise InvalidSchema(f"{path.name} is empty: a CSV file begins with the names of its columns.")
-    if not all(names):
-        raise InvalidSchema(f"{path.name}: column {names.index('') + 1} has no name.")
-    twice = [name for name, times in Counter(name.casefold() for name in names).items() if times > 1]
-    if twice:
-        raise InvalidSchema(f'{path.name}: two columns are named "{twice[0]}".', hint="Rename one of them.")
-
-
-def _record(data: bytes, start: int, delimiter: bytes, quote: bytes, most: int | None = None) -> tuple[Any, int]:
-    """The fields (bytes) of the record that begins at `start`, or None if it is malformed, and where it ends: at a line
-    end or that of the data. Of fields beyond `most` only one is kept.
-
-    A quoted field reaches over line ends, where the data have any in it: one line alone has none. A malformed record
-    ends with the line that breaks the rule."""
-    fields: list[bytes] = []
-    at = start
-    line = _line_end(data, at)
-    while True:
-        at = _after_spaces(data, at)
-        if quote and data.startswith(quote, at):
-            closing = _closing(data, at + 1, quote)
-            if closing < 0:
-                return None, len(data)
-            field = data[at + 1 : closing].replace(quote + quote, quote)
-            at = closing + 1
-            line = line if line >= at else _line_end(data, at)
-            at = _after_spaces(data, at)
-            if at != line and not data.startswith(delimiter, at):
-                return None, line
-        else:
-            found = data.find(delimiter, at, line)
-            stop = line if found < 0 else found
-            field, at = data[at:stop], stop
-        if most is None or len(fields) <= most:
-            fields.append(field)
-        if at == line:
-            return fields, line
-        at += 1
-
-
-_spaces = re.compile(b" *")
-
-
-def _after_spaces(data: bytes, start: int) -> int:
-    found = _spaces.match(data, start)
-    return found.end() if found else start
-
-
-def _line_end(data: bytes, start: int) -> int:
-    found = data.find(b"\n", start)
-    return len(data) if found < 0 else found
-
-
-def _closing(data: bytes, start: int, quote: bytes) -> int:
-    """Where the quote stands that closes a field, -1 if none does."""
-    at = data.find(quote, start)
-    while at >= 0 and data.startswith(quote, at + 1):
-        at = data.find(quote, at + 2)
-    return at
-
-
-def _cell(field: bytes) -> str | None:
-    try:
-        return field.decode("utf-8") or None
-    except UnicodeDecodeError:
-        return None
-
-
-def _cells(fields: list[bytes] | None, width: int) -> Cells:
-    return [_cell(field) for field in fields] if fields and len(fields) == width else [None] * width
-
-
-def _rows(block: bytes, grammar: _Grammar) -> pd.DataFrame:
+def _rows(block: bytes, grammar: Grammar) -> pd.DataFrame:
     """The rows of whole lines."""
-    block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-    data = np.frombuffer(block, dtype=np.uint8)
-    ends = np.flatnonzero(data == _LF)
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1] + 1])[: len(ends)]
-    plain = _plain(block, data, starts, ends, grammar)
+    block, starts, ends, plain = lines_in(block, grammar)
     odd = _odd_rows(block, starts, ends, plain, grammar)
     fast = _parsed(_lines(block, starts, ends, plain), int(plain.sum()), grammar)
     if fast is None:  # the parser did not see the lines that it was given: then each is read singly
@@ -226,11 +220,26 @@ def _rows(block: bytes, grammar: _Grammar) -> pd.DataFrame:
     return both.take(np.argsort(places)).reset_index(drop=True)
 
 
-def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: _Grammar) -> dict[int, Cells]:
+def rows_of(block: bytes, grammar: Grammar) -> pd.DataFrame:
+    """The rows of whole lines, in columns by number."""
+    return _rows(block, grammar)
+
+
+def lines_in(block: bytes, grammar: Grammar) -> tuple[bytes, Lines, Lines, Flags]:
+    """Whole lines, ended by 0x0A alone: their bytes, where they begin and end, and which the parser reads as
+    `record_at` does."""
+    block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
+    data = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(data == _LF)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1] + 1])[: len(ends)]
+    return block, starts, ends, _plain(block, data, starts, ends, grammar)
+
+
+def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: Grammar) -> dict[int, Cells]:
     """The rows of lines that are not plain, by line. Of several lines that are one record the first has the row, and
     none is plain any more."""
     rows: dict[int, Cells] = {}
-    width, signs = grammar.width, (grammar.delimiter, grammar.quote, grammar.width)
+    signs = grammar.delimiter, grammar.quote, grammar.width
     next_line = 0
     for line in np.flatnonzero(~plain).tolist():
         if line < next_line:
@@ -241,11 +250,11 @@ def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: _
             plain[line:next_line] = False
         else:
             fields, _ = _record(block[starts[line] : ends[line]], 0, *signs)
-        rows[line] = _cells(fields, width)
+        rows[line] = _cells(fields, grammar)
     return rows
 
 
-def _plain(block: bytes, data: Bytes, starts: Lines, ends: Lines, grammar: _Grammar) -> Flags:
+def _plain(block: bytes, data: Bytes, starts: Lines, ends: Lines, grammar: Grammar) -> Flags:
     """Which lines pandas' parser reads as `_record` does: each by its own bytes.
 
     Those of as many fields as there are columns, valid UTF-8, without 0x00 (which ends its cells), 0x0D, tabs (which it
@@ -263,14 +272,14 @@ def _plain(block: bytes, data: Bytes, starts: Lines, ends: Lines, grammar: _Gram
     for byte in unread:
         if byte in block and bytes([byte]) != grammar.delimiter:
             plain[_lines_with(data == byte, ends)] = False
-    if not (block.isascii() or _is_text(block)):
+    if not block.isascii() and (grammar.encodings or not _is_text(block)):
         plain[_lines_with(data >= 0x80, ends)] = False
     first = data[starts]
     plain &= first != _BYTE_ORDER_MARK[0]
     return plain & (first != _SPACE) if grammar.width == 1 else plain
 
 
-def _inside_quotes(data: Bytes, starts: Lines, ends: Lines, grammar: _Grammar) -> tuple[Flags, Flags]:
+def _inside_quotes(data: Bytes, starts: Lines, ends: Lines, grammar: Grammar) -> tuple[Flags, Flags]:
     """Which bytes stand inside quotes (an opening quote does), and the lines where quotes open where a field begins,
     close where it ends, or are doubled.
 
@@ -309,7 +318,7 @@ def _lines(block: bytes, starts: Lines, ends: Lines, plain: Flags) -> bytes:
     return b"".join([block[start : end + 1] for start, end in runs])
 
 
-def _parsed(lines: bytes, rows: int, grammar: _Grammar) -> pd.DataFrame | None:
+def _parsed(lines: bytes, rows: int, grammar: Grammar) -> pd.DataFrame | None:
     """Plain lines by pandas' parser; None where it finds another number of them."""
     if not rows:
         return _columns([], grammar.width)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.aggregates.record import AggregateFunction
+from dpsql.plan.expressions import Expr
 from dpsql.schema.frozen import dataclass
+from dpsql.sql.dialect import Private
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.parse import span_of
 from dpsql.sql.spellings import AGGREGATE_NODES
@@ -139,3 +141,26 @@ def _within_group(node: exp.WithinGroup, sql: str) -> Written:
     falling = bool(terms[0].args.get("desc"))
     at = inner.this if kind.quantile else None
     return Written(node, kind, terms[0].this, at=at, falling=falling)
+
+
+_DIALECT = Private()
+_PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
+    exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
+}  # fmt: skip
+
+
+def text_of_item(node: exp.Expr, sql: str, columns: Mapping[str, tuple[str, Expr]]) -> str:
+    """An item of SELECT as it is written, which names a column without an alias. columns: by folded names."""
+    if isinstance(node, exp.Column):
+        entry = columns.get(node.name.casefold())
+        return entry[0] if entry else str(node.name)
+    inner = node.this if type(node) in _PLAINLY_NAMED else None
+    if isinstance(inner, exp.Star):
+        return "COUNT(*)"
+    if type(inner) is exp.Column and not inner.table and type(inner.this) is exp.Identifier and not inner.this.quoted:
+        return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
+    written: str = node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
+    call = type(called(node))
+    if call not in AGGREGATE_NODES or call in _PLAINLY_NAMED:
+        return written
+    return name_of(node, sql) + written[written.index("(") :]  # one node may have several names

@@ -19,12 +19,14 @@ from sqlglot.tokens import Token, TokenType
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.clauses import check_clauses
 from dpsql.sql.grammar import LISTS, RULES, Rule
+from dpsql.sql.list_places import PLACED, refuse_place_zero
 from dpsql.sql.own_words import MOST, constant_of, own_word, worded
 from dpsql.sql.parentheses import in_parentheses
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.pasted import is_list_of_any
 from dpsql.sql.refusals import CLAUSES, LIKE_SEVERAL, NAMED, PLAIN_QUOTES, WORDS
 from dpsql.sql.select_list import CHANGES, changes_star
+from dpsql.sql.syntax_words import without_meaning
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
 """Brackets and commas follow the words; +x is x, and ALL what SELECT does anyway."""
@@ -56,6 +58,8 @@ def check_nodes(
             if argument not in read and value is not None and value is not False and value != []:
                 raise _clause_refused(statement, node, argument, value)
         check_clauses(statement.sql, node)
+        if isinstance(node, PLACED):
+            refuse_place_zero(statement.sql, node)
         words.update(_words_of(node, rule))
         if type(node) is exp.Bracket:
             from dpsql.sql.quantile_lists import count_from_1  # as below
@@ -149,8 +153,8 @@ def _words_of_window(node: exp.Expr) -> Iterator[str]:
         yield from ["BETWEEN", "AND"] if node.args.get("end") is not None else []
         for end in ("start", "end"):
             value, side = node.args.get(end), node.args.get(f"{end}_side")
-            yield from value.split() if isinstance(value, str) else []
-            yield from [str(side)] if side else []
+            yield from value.upper().split() if isinstance(value, str) else []
+            yield from [str(side).upper()] if side else []
         if node.args.get("exclude") is not None:
             yield from ("EXCLUDE", *_EXCLUDED)
 
@@ -177,9 +181,7 @@ def check_words(statement: Statement, words: Counter[str], free: frozenset[str] 
         if place in brackets or (token.text.upper() in free and token.token_type is not TokenType.STRING):
             continue
         if not _is_known(statement, token, words, opens=place in opening):
-            span = Span(statement.sql, token.start, token.end)
-            what = f"{token.text.upper()[:40]} has no meaning here."
-            raise SQLSyntaxError("parameters are written :name." if token.text == "?" else what, span=span)
+            raise without_meaning(statement.sql, tokens, place)
         if token.token_type is TokenType.IN and place not in opening:
             words[_BARE_IN] -= 1
             if words[_BARE_IN] < 0:

@@ -26,7 +26,7 @@ from dpsql.sql.same_unit import People, Step, rows_of
 from dpsql.sql.scopes import Answered, Scope, Statementwide, renamed_scope
 from dpsql.sql.select_list import is_aggregating, is_grouping, names_several
 from dpsql.sql.subqueries import Membership
-from dpsql.sql.unions import union_of
+from dpsql.sql.unions import branches_of, union_of
 from dpsql.sql.unit_select import UnitSelect
 
 MOST_SUBQUERIES = 32
@@ -94,6 +94,11 @@ def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, par
     return isinstance(_binder(replace(statement, select=select), catalog, params).inner(), People)
 
 
+def scope_of(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> Scope:
+    """The columns of a SELECT's FROM. Raises a QueryRefused."""
+    return _binder(replace(statement, select=select), catalog, params).columns()
+
+
 class _Binder:
     """Follows FROM down to the tables and comes back with what each SELECT makes of them."""
 
@@ -121,6 +126,10 @@ class _Binder:
     def inner(self) -> Relation:
         """What the SELECT makes where it stands in another's FROM."""
         return self._bind(self.select, None, joined=True)
+
+    def columns(self) -> Scope:
+        """The columns that the SELECT's FROM has."""
+        return self._from(self.select, self._with(self.select, None)).scope
 
     def _bind(
         self, select: exp.Expr, names: _Common | None, *, outermost: bool = False, joined: bool = False
@@ -195,17 +204,8 @@ class _Binder:
         return source if isinstance(source, People) else None
 
     def _union(self, union: exp.Union, names: _Common | None) -> People:
-        branches: list[exp.Expr] = []
-        pending: list[exp.Expr] = [union]
-        while pending:
-            node = pending.pop()
-            node = node.this if isinstance(node, exp.Subquery) and not node.args.get("alias") else node
-            if isinstance(node, exp.Union):
-                pending += [node.expression, node.this]
-            else:
-                branches.append(node)
         relations = []
-        for branch in branches:
+        for branch in branches_of(union):
             relation = self._bind(branch, names)
             if not isinstance(relation, People):
                 raise UnsupportedSQL(
@@ -300,7 +300,8 @@ class _Binder:
             return self._renamed(listed, alias, node.name)
         table = self.catalog.find(node.name, self._span(node.this))
         alias = node.alias or node.name
-        written = node.name if self.catalog.any_name else alias if table.is_constant else table.name
+        of_text = table.is_constant or node.name in self.catalog.shown
+        written = node.name if self.catalog.any_name else alias if of_text else table.name
         rows = rows_of(Scan(table, self.whole.place(alias), "" if alone else alias))
         listed_columns = tuple((column.name, column) for column in rows.columns)
         relation = People(Scope(written, alias, listed_columns), (Step(rows, span=self._span(node.this)),))

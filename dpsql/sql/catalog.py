@@ -63,9 +63,12 @@ class Catalog:
         schema = self.tables.get(name.casefold())
         if schema is None:
             known = [table.name for table in self.tables.values()]
+            of_schema = [each for each in known if each.casefold().endswith(f".{name.casefold()}")]
+            near = f" Did you mean {of_schema[0]}?" if of_schema else did_you_mean(name, known)
             raise UnknownTable(
-                f'no table "{name}".{did_you_mean(name, known)}',
+                f'no table "{name}".{near}',
                 span=span,
                 hint=f"Tables: {', '.join(sorted(known))}." if known else "",
+                about={"unknown table": name},
             )
         return schema

@@ -246,8 +246,9 @@ def _quantiles(binder: Composer, call: _Call) -> Expr:
 
 def _quantile_list(binder: Composer, call: _Call) -> Expr:
     """QUANTILE_CONT(x, [0.25, 0.5]): the quantiles, as a list of JSON."""
-    wanted = [Fraction(str(each.this)) for each in listed(call.node) or () if isinstance(each, exp.Literal)]
-    if not 1 <= len(wanted) <= MOST_PIECES or not all(0 <= each <= 1 for each in wanted):
+    written = listed(call.node) or []
+    wanted = [Fraction(str(each.this)) for each in written if isinstance(each, exp.Literal) and each.is_number]
+    if len(wanted) < len(written) or not 1 <= len(wanted) <= MOST_PIECES or not all(0 <= each <= 1 for each in wanted):
         raise SQLSyntaxError(
             f"{call.name} of a list takes from 1 to {MOST_PIECES} numbers between 0 and 1.",
             span=span_of(binder.sql, call.node),

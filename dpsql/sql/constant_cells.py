@@ -109,6 +109,12 @@ class CellBinder:
         for item, alias in items_of(select):
             if is_star(item):
                 refuse_changes(item, self.sql)
+                if not read:
+                    raise SQLSyntaxError(
+                        "* stands for the columns of FROM, and this SELECT has no FROM.",
+                        span=self._span(item) or self._span(select),
+                        hint="Write FROM and a table behind it, or constants: SELECT 1 AS x.",
+                    )
                 items += [(exp.column(exp.to_identifier(each.name, quoted=True)), each.name) for each in read.values()]
             else:
                 items.append((item, alias))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
@@ -32,6 +32,8 @@ class Named(exp.Expression, exp.Condition):
 
 def said(node: exp.Expr) -> str:
     """A node in DuckDB's words, for names and messages: what these have no word for is left out."""
+    if node.find(Named) is not None:
+        node = node.transform(lambda each: each.this if isinstance(each, Named) else each)
     return str(node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
@@ -57,4 +59,12 @@ def placed(node: Node, first: Token, last: Token) -> Node:
 
 
 class OwnWords(str):
-    """What this package's own rules of the parser say: it stands as it is."""
+    """A syntax error in dpsql's own words, and what to write instead (or "")."""
+
+    __slots__ = ("hint",)
+    hint: str
+
+    def __new__(cls, message: str, hint: str = "") -> Self:
+        error = super().__new__(cls, message)
+        error.hint = hint
+        return error

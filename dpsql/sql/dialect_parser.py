@@ -9,6 +9,7 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import Token, TokenType
 
 from dpsql.sql import dialect_foreign as foreign
+from dpsql.sql.dialect_complete import CompleteParser
 from dpsql.sql.dialect_nodes import Named, Node, OwnWords, PrivacyClause, is_name, placed
 from dpsql.sql.spellings import AGGREGATE_NODES
 
@@ -24,7 +25,7 @@ _WORDS = _NAMES - {TokenType.TRUE, TokenType.FALSE, TokenType.NULL}
 _AFTER_VALUE = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 
 
-class PrivateParser(DuckDBParser):
+class PrivateParser(CompleteParser):
     """DuckDB's parser, with a hook at each place where the language grows."""
 
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {
@@ -38,6 +39,7 @@ class PrivateParser(DuckDBParser):
         if name not in ("LIKE", "ILIKE", "GLOB", "LOG2", "LOG10")
     } | {
         "STD": exp.Stddev.from_arg_list,
+        "GENERATE_ARRAY": DuckDBParser.FUNCTIONS["GENERATE_SERIES"],
         **foreign.FUNCTIONS,
     }
     # In CORR(DISTINCT y, x) all would be read as DISTINCT's own list.
@@ -59,7 +61,9 @@ class PrivateParser(DuckDBParser):
     PLACEHOLDER_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.COLON: lambda self: self._parse_colon_name(),
-        TokenType.PARAMETER: lambda self: self._parse_parameter(),
+        TokenType.PARAMETER: lambda self: (
+            (self._parse_colon_name() if self._prev.text == "$" else None) or self._parse_parameter()
+        ),
     }
 
     _named: tuple[int, list[exp.Expr]] | None
@@ -303,6 +307,5 @@ class PrivateParser(DuckDBParser):
 
     def _refuse_prefix_alias(self) -> None:
         if self._curr.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
-            self.raise_error(
-                OwnWords("an alias stands after what it names (COUNT(*) AS n), not before it (n: COUNT(*))")
-            )
+            after = "an alias stands after what it names (COUNT(*) AS n), not before it (n: COUNT(*))"
+            self.raise_error(OwnWords(after))

@@ -7,14 +7,13 @@ are. Both numbers are planned with, and what comes is held to them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
-from dpsql.errors import Span, UnknownColumn, UnknownTable, UnsupportedSQL
+from dpsql.errors import QueryRefused, Span, UnsupportedSQL
 from dpsql.plan.earlier import MOST_LISTED, VERSION, Input, value_column
 from dpsql.plan.expressions import Literal
 from dpsql.plan.program import Step, handed
@@ -28,6 +27,7 @@ from dpsql.sql.dialect_nodes import EarlierValue
 from dpsql.sql.earlier_shape import Shape, Shapes
 from dpsql.sql.mads import UNLISTED, is_of_mad
 from dpsql.sql.noise_of_steps import Listed
+from dpsql.sql.outer_rows import of_outer_row, whole_name
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
 from dpsql.sql.step_kinds import Common, Kinds
@@ -170,14 +170,17 @@ class EarlierInputs:
         steps = self.steps
         try:
             tree = whole(steps.query(query.copy(), names))
-        except (UnknownColumn, UnknownTable) as error:
+        except QueryRefused as error:
             raise self._of_outer_row(error, node) or error from None
         used: set[str] = set()
         sql = steps.text(tree, steps.commons, used)
         steps.used |= used
         parameters = tuple((name, value) for name, value in steps.params if name in used)
         headers = [*map(header_of, steps.steps), *(public_header(*each) for each in steps.public.items())]
-        statement = bound(sql, headers, handed(parameters))
+        try:
+            statement = bound(sql, headers, handed(parameters))
+        except QueryRefused as error:
+            raise self._of_outer_row(error, node) or error from None
         columns = tuple(zip(statement.names, statement.types, strict=True))
         if len({name.casefold() for name, _ in columns}) < len(columns):
             raise UnsupportedSQL(
@@ -215,28 +218,15 @@ class EarlierInputs:
         self.inputs.append(Input(name, asked.sql, asked.reads, asked.parameters, table=table, written=text))
         return name
 
-    def _of_outer_row(self, error: UnknownColumn | UnknownTable, node: exp.Expr) -> UnsupportedSQL | None:
+    def _of_outer_row(self, error: QueryRefused, node: exp.Expr) -> UnsupportedSQL | None:
         """The refusal of a release that names a column of the row beside which it stands; None for a name that means
         nothing there either."""
-        span = error.span
         outer = node.find_ancestor(exp.Select)
-        if span is None or outer is None:
+        if outer is None:
             return None
-        name = _last_word(span)
-        for item in self.steps.kinds.sources(outer):
-            alias = item.alias_or_name.casefold()
-            table = self.steps.catalog.tables.get(item.name.casefold()) if isinstance(item, exp.Table) else None
-            columns: Sequence[str] = () if table is None else tuple(table.by_name)
-            if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select):
-                columns = [each.alias_or_name.casefold() for each in item.this.expressions]
-            if name in (alias, *columns) or (self.steps.catalog.any_name and self._any(name)):
-                return UnsupportedSQL(
-                    f"{_whole_name(span)} is a column of the row that this sub-query stands beside, and a release is "
-                    "of all rows.",
-                    span=span,
-                    hint="Ask by group, and join that: JOIN (SELECT k, AVG(x) AS a FROM t GROUP BY k) USING (k).",
-                )
-        return None
+        if self.steps.catalog.any_name and error.span is not None and self._any(last_word(error.span)):
+            return of_outer_row(error, {whole_name(error.span).partition(".")[0].strip('" `').casefold()})
+        return of_outer_row(error, self.steps.kinds.names_of(outer))
 
     def _any(self, name: str) -> bool:
         return any(name in table.by_name for table in self.steps.catalog.tables.values())
@@ -274,15 +264,6 @@ def _refuse_constant(node: exp.Expr, span: Span | None) -> None:
         inner = inner.parent
 
 
-def _whole_name(span: Span) -> str:
-    """A name, and the column behind it where it is a table's."""
-    column = re.match(r'\s*\.\s*(?:"[^"]+"|\w+)', span.sql[span.end + 1 :])
-    return _written(span) + ("" if column is None else column[0])
-
-
-def _written(span: Span) -> str:
-    return span.sql[span.start : span.end + 1]
-
-
-def _last_word(span: Span) -> str:
-    return _written(span).rsplit(".", maxsplit=1)[-1].strip('" `').casefold()
+def last_word(span: Span) -> str:
+    """The last part of a name."""
+    return span.sql[span.start : span.end + 1].rsplit(".", maxsplit=1)[-1].strip('" `').casefold()

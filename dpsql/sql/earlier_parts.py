@@ -47,11 +47,13 @@ class EarlierParts:
         """Replace the answers of a release that stands alone with its CTEs, which are left out where they are answers
         themselves."""
         answers: list[exp.CTE] = []
-        for node, names in list(self._found(select, None, answers)):
+        pairs: list[tuple[exp.Expr, exp.Expr]] = []
+        for node, names in self._found(select, None, answers):
             if isinstance(node, exp.Subquery) and not _is_source(node):
-                new = taken.value(node, names) if not _is_list(node) else taken.listed(node, names)
+                pairs.append((node, taken.value(node, names) if not _is_list(node) else taken.listed(node, names)))
             else:
-                new = taken.table(node, names) if _is_source(node) else taken.listed(node, names)
+                pairs.append((node, taken.table(node, names) if _is_source(node) else taken.listed(node, names)))
+        for node, new in pairs:  # after all were read: one may read a CTE in which another stands
             node.replace(new)
         for common in answers:
             clause = common.parent
@@ -87,8 +89,18 @@ class EarlierParts:
                 continue
             if self.kinds.of_people(inner, inside):
                 yield from self._found(inner, inside, answers)
+            elif isinstance(inner, exp.Select) and _is_list(node) and _reads_outer_row(inner):
+                yield from self._sources_of_list(inner, inside)
             else:
                 yield node, inside
+
+    def _sources_of_list(self, select: exp.Select, names: Common | None) -> Iterator[tuple[exp.Expr, Common | None]]:
+        """The answers in the FROM of a list that reads the row it is asked of: they become public tables, and the list
+        itself stays."""
+        within = self.kinds.within(select, names)
+        for item in self.kinds.sources(select):
+            if self.kinds.asks_people(item, within) and not _is_join(item):
+                yield item, within
 
     def _is_of_rows(self, query: exp.Expr, names: Common | None) -> bool:
         """Whether it makes neither an answer nor people's rows: a private SELECT that aggregates nothing."""
@@ -106,6 +118,17 @@ class EarlierParts:
             elif self.kinds.asks_people(scope.node.this, scope.before):
                 answers.append(scope.node)
             scope = scope.before
+
+
+def _reads_outer_row(query: exp.Select) -> bool:
+    """Whether a SELECT over answers names a table that is not in its own FROM, in its WHERE."""
+    where = query.args.get("where")
+    if where is None or is_release(query):
+        return False
+    first, joins = query.args.get("from_"), query.args.get("joins") or []
+    own = {each.this.alias_or_name.casefold() for each in ([first] if first else []) + joins}
+    walked = where.walk(prune=lambda each: isinstance(each, exp.Query))
+    return any(isinstance(each, exp.Column) and each.table and each.table.casefold() not in own for each in walked)
 
 
 def private_queries(select: exp.Select) -> Iterator[exp.Expr]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dpsql.plan.functions.dates import PARTS
 from dpsql.sql.sqlite_dates import date_of
 from dpsql.sql.sqlite_dates import text_of as _text
 
@@ -186,6 +187,11 @@ def _days(args: Args, *, back: bool) -> exp.Expr | None:
     return exp.Paren(this=kind(this=time, expression=_closed(args[1])))
 
 
+def _completed(args: Args) -> exp.Expr | None:
+    """DATE_SUB('year', a, b), as here."""
+    return None if _text(args[0]) is None else exp.Anonymous(this="DATESUB", expressions=args)
+
+
 def _part(args: Args) -> exp.Expr | None:
     """DATEPART(year, t). Weeks and their days are numbered otherwise elsewhere."""
     word = _word(args[0]) if len(args) == 2 else ""
@@ -253,6 +259,23 @@ def _rank(args: Args) -> exp.Expr | None:
     return exp.PercentileCont(this=args[0], expression=args[1]) if known else None
 
 
+def _between_quartiles(value: exp.Expr) -> exp.Expr:
+    """IQR(x): the third quartile less the first."""
+    first, third = (
+        exp.PercentileCont(this=value.copy(), expression=exp.Literal.number(rank)) for rank in ("0.25", "0.75")
+    )
+    return exp.Paren(this=exp.Sub(this=third, expression=first))
+
+
+def _timestamp_of_parts(*parts: exp.Expr) -> exp.Expr:
+    """MAKE_TIMESTAMP(2024, 1, 31, 23, 59, 0), as the cast of a text: NULL for a time that does not exist."""
+    texts = [exp.cast(_closed(part), "TEXT") for part in parts]
+    written: exp.Expr = texts[0]
+    for sign, part in zip("--" + " ::", texts[1:], strict=True):
+        written = exp.DPipe(this=exp.DPipe(this=written, expression=exp.Literal.string(sign)), expression=part)
+    return exp.cast(exp.Paren(this=written), "TIMESTAMP")
+
+
 _READ: Mapping[str, Read] = {
     "DECODE": _decoded,
     "DATE_TRUNC": _cut_behind,
@@ -262,7 +285,7 @@ _READ: Mapping[str, Read] = {
     **dict.fromkeys(("DATEDIFF", "DATE_DIFF"), _between),
     "DATEADD": _added,
     "DATE_ADD": lambda args: _days(args, back=False),
-    "DATE_SUB": lambda args: _days(args, back=True),
+    "DATE_SUB": lambda args: _completed(args) if len(args) == 3 else _days(args, back=True),
     **dict.fromkeys(("DATEPART", "DATE_PART"), _part),
     "DATENAME": _named_part,
     **dict.fromkeys(("DATE_FORMAT", "FORMAT"), _formatted),
@@ -281,6 +304,9 @@ _READ: Mapping[str, Read] = {
     "NULLIFZERO": _of(1, lambda value: exp.Nullif(this=value, expression=_number(0))),
     "COUNT_BIG": _of(1, lambda value: exp.Count(this=value, big_int=True)),
     "STATS_MODE": _of(1, lambda value: exp.Mode(this=value)),
+    "MEAN": _of(1, lambda value: exp.Avg(this=value)),
+    "IQR": _of(1, _between_quartiles),
+    "MAKE_TIMESTAMP": _of(6, _timestamp_of_parts),
     "EOMONTH": _of(1, lambda value: exp.LastDay(this=value)),
 }
 
@@ -298,8 +324,9 @@ def is_read(name: str, args: Args) -> bool:
 
 def _has_bare_unit(args: Args) -> bool:
     """Whether a bare word may be a unit, where none is in quotes."""
-    unquoted = [each for each in args if _text(each) not in _UNITS]
-    return len(unquoted) == len(args) and any(_bare_unit(each) or _word(each) in _WEEKS for each in args)
+    if args and (_text(args[0]) or "").upper() in PARTS:
+        return False
+    return any(_bare_unit(each) or _word(each) in _WEEKS for each in args)
 
 
 def share_in(window: exp.Expr) -> exp.Expr | None:

@@ -131,7 +131,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Literal: _rule("this is_string"),
     exp.Boolean: _rule("this", "TRUE FALSE"),
     exp.Null: _rule("", "NULL UNKNOWN"),
-    exp.Placeholder: _rule("this", ":"),
+    exp.Placeholder: _rule("this", ": $"),
     exp.Paren: _rule("this"),
     exp.Tuple: _rule("expressions"),
     exp.And: _rule("this expression", "AND"),

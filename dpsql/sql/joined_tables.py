@@ -30,6 +30,7 @@ class JoinedTables:
     def joined(self, first: People, node: exp.Expr, joins: Sequence[exp.Join]) -> People:
         """A table, bound already, and what is joined to it. Raises a QueryRefused."""
         people = first
+        joins = self._with_needed_matches(joins)
         for number, join in enumerate(joins):
             right = self._item(join.this)
             if is_full(join):
@@ -37,6 +38,21 @@ class JoinedTables:
             else:
                 people = joined_by(join, people, right, self.whole, self.select)
         return people
+
+    def _with_needed_matches(self, joins: Sequence[exp.Join]) -> Sequence[exp.Join]:
+        """LEFT JOIN of a public table as an inner one, where a later inner join compares its columns: no row without a
+        match is left then."""
+        if len(joins) < 2 or any(is_full(each) or _side(each) == "RIGHT" for each in joins):
+            return joins
+        needed_joins = list(joins)
+        for place, join in enumerate(joins):
+            table = self.whole.tables.get(join.this.name.casefold()) if isinstance(join.this, exp.Table) else None
+            needed = any(_compares(later, join.this.alias_or_name) for later in joins[place + 1 :])
+            if _side(join) == "LEFT" and table is not None and table.public and needed:
+                needed_joins[place] = join.copy()
+                needed_joins[place].set("side", None)
+                needed_joins[place].set("kind", None)
+        return needed_joins
 
     def _item(self, node: exp.Expr) -> People:
         """A table, or joins that stand in parentheses right of another, under their tables' own names."""
@@ -59,3 +75,23 @@ class JoinedTables:
             )
         again = Sides(self.joined(self._item(node), node, joins), self._item(join.this))
         return full_join(join, Sides(left, right), again, self.whole, self.select)
+
+
+def _side(join: exp.Join) -> str:
+    return str(join.args.get("side") or "").upper()
+
+
+def _compares(join: exp.Join, name: str) -> bool:
+    """Whether an inner join says that a column of a table equals one of its own."""
+    on = join.args.get("on")
+    if _side(join) or on is None or str(join.args.get("kind") or "").upper() not in ("", "INNER"):
+        return False
+    sides = {name.casefold(), join.this.alias_or_name.casefold()}
+    terms = list(on.flatten()) if isinstance(on, exp.And) else [on]
+    return any(
+        isinstance(term, exp.EQ)
+        and isinstance(term.this, exp.Column)
+        and isinstance(term.expression, exp.Column)
+        and {term.this.table.casefold(), term.expression.table.casefold()} == sides
+        for term in terms
+    )

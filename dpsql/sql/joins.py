@@ -324,5 +324,6 @@ def multiplies(right: Rows, on: list[Column], span: Span | None) -> UnsupportedS
         f"the join with {right.table.name} could multiply rows: nothing says how many of its rows have one value of "
         f"{name}.",
         span=span,
-        hint=f'Declare it: unique=["{name}"] on {right.table.name}, or max_matches={{"{name}": 3}}.',
+        hint=f'If each {name} stands in one row of {right.table.name}, declare unique=["{name}"] on it.\n'
+        f'If it stands in several, declare how many at most: max_matches={{"{name}": 3}} for three.',
     )

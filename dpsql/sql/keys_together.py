@@ -52,7 +52,7 @@ class _Over:
 
 
 @dataclass(frozen=True)
-class _Beside:
+class OuterTable:
     """Public rows on the right of an outer join: each row above has one of them, or NULL in all of their columns."""
 
     rows: Rows
@@ -131,8 +131,8 @@ class _Tables:
         self.public, terms = public_parts(source)
         self.values = values
         self.terms = [*terms, *_between_public(terms, frozenset(self.public))]
-        self.beside = list(_beside(source))
-        self.places = frozenset(self.public).union(*(each.names for each in self.beside))
+        self.outer_tables = list(outer_tables(source))
+        self.places = frozenset(self.public).union(*(each.names for each in self.outer_tables))
 
     def together(
         self, keys: Sequence[GroupKey], exprs: Sequence[Expr]
@@ -153,7 +153,7 @@ class _Tables:
 
     def _connected(self, asked: frozenset[str]) -> frozenset[str]:
         """The places that equalities lead to, and outer joins whose ON reads public tables alone."""
-        for each in reversed(self.beside):
+        for each in reversed(self.outer_tables):
             if each.names & asked:
                 asked |= each.names | (each.read if each.read <= self.places else frozenset())
         return asked | connected(asked & self.public.keys(), self.terms, frozenset(self.public))
@@ -173,11 +173,11 @@ class _Tables:
 
     def _alone(self, asked: frozenset[str]) -> frozenset[str]:
         """The places of one table."""
-        return asked.union(*(each.names for each in self.beside if each.names & asked))
+        return asked.union(*(each.names for each in self.outer_tables if each.names & asked))
 
     def _rows(self, places: frozenset[str], exprs: Sequence[Expr]) -> tuple[Row, ...] | None:
         """The rows of some expressions over public columns at these places; None where they are not to be had."""
-        beside = [each for each in self.beside if each.names & places]
+        beside = [each for each in self.outer_tables if each.names & places]
         if beside and not places & self.public.keys():
             return self._rows_or_none(beside[0], beside[1:], exprs)
         if not all(each.read <= places for each in beside):
@@ -185,7 +185,9 @@ class _Tables:
         source = public_rows(places, self.public, self.terms, [each.step for each in beside])
         return None if source is None else self.values.together(source, exprs)
 
-    def _rows_or_none(self, first: _Beside, others: Sequence[_Beside], exprs: Sequence[Expr]) -> tuple[Row, ...] | None:
+    def _rows_or_none(
+        self, first: OuterTable, others: Sequence[OuterTable], exprs: Sequence[Expr]
+    ) -> tuple[Row, ...] | None:
         """The rows of a table right of an outer join, with others beside it, and that of NULLs, as far as conditions
         let them pass."""
         names = first.names.union(*(each.names for each in others))
@@ -200,28 +202,28 @@ class _Tables:
         public = dict.fromkeys(first.rows.names, first.rows)
         source = public_rows(names, public, [rebuild(each, columns) for each in terms], steps)
         rows = None if source is None else self.values.together(source, [rebuild(each, columns) for each in exprs])
-        if rows is None or not all(map(_of_nulls, terms)):
+        if rows is None or not all(map(of_nulls, terms)):
             return rows
-        return (*rows, tuple(map(_of_nulls, exprs)))
+        return (*rows, tuple(map(of_nulls, exprs)))
 
 
-def _of_nulls(expr: Expr) -> Key:
+def of_nulls(expr: Expr) -> Key:
     """What an expression is where all of its columns are NULL."""
     with np.errstate(all="ignore"):
         return cells_of(evaluate(expr, lambda column: vector_of([None], column.type), 1), expr.type)[0]
 
 
-def _beside(source: Source) -> Iterator[_Beside]:
+def outer_tables(source: Source) -> Iterator[OuterTable]:
     """The public tables right of outer joins that every row above has a row of, or NULLs."""
     if isinstance(source, Filter | Mark | Windows):
-        yield from _beside(source.input)
+        yield from outer_tables(source.input)
     if isinstance(source, Join):
-        yield from _beside(source.left)
+        yield from outer_tables(source.left)
         if not source.outer:
-            yield from _beside(source.right)
+            yield from outer_tables(source.right)
         elif not any(map(reads_earlier, exprs_of(source))) and (table := public_table(source.right)) is not None:
             on = (call(FUNCTIONS["eq"], left, right) for left, right in source.keys)
-            yield _Beside(table, tuple(each for each in on if each is not None), source.present)
+            yield OuterTable(table, tuple(each for each in on if each is not None), source.present)
 
 
 def _between_public(terms: list[Expr], public: frozenset[str]) -> Iterator[Expr]:

@@ -8,11 +8,12 @@ was drawn from the range of x, and is held to that range, which is all that the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dpsql.errors import TypeMismatch, UnsupportedSQL
+from dpsql.errors import MissingBounds, TypeMismatch, UnsupportedSQL
 from dpsql.plan.expressions import Slot
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.program import Step
@@ -195,6 +196,12 @@ def _range(step: Step, name: str, node: exp.Expr, sql: str) -> tuple[float, floa
             f"MAD is of numbers, and {argument} is {argument.type}.", span=span_of(sql, node.parent or node)
         )
     values = fact(argument, known_of(plan.input)).range
+    if not (isfinite(values.lower) and isfinite(values.upper)):
+        raise MissingBounds(
+            f"MAD({argument}) has no bounds.",
+            span=span_of(sql, node.parent or node),
+            hint=f"Write MAD(CLAMP({argument}, low, high)) with two numbers in place of low and high.",
+        )
     whole = argument.type.discrete
     return (int(values.lower), int(values.upper)) if whole else (float(values.lower), float(values.upper))
 

@@ -55,7 +55,9 @@ class _Given:
     kind: _Kind
 
     def wrong(self, wanted: str) -> SQLSyntaxError:
-        hint = f"Write {self.name} {self.kind.sign} {_RULES[self.name].example}.\n{self.kind.all}"
+        rule = _RULES[self.name]
+        choice = f"{rule.choice}\n" if rule.choice else ""
+        hint = f"Write {self.name} {self.kind.sign} {rule.example}.\n{choice}{self.kind.all}"
         return SQLSyntaxError(f"{self.name} takes {wanted}, got {_shape(self.node)}.", span=self.span, hint=hint)
 
 
@@ -268,24 +270,28 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How one option or named argument is read from the text and checked, and an example of its value."""
+    """How one option or named argument is read from the text and checked; an example of its value, and how to choose
+    another."""
 
     read: Callable[[_Given], object]
     check: Check
     example: str
+    choice: str = ""
 
 
+_A_LIMIT = "The number is an example: choose a limit that most people stay below."
+_BOUNDS = "These bounds are an example: choose bounds that most values lie between."
 _RULES: Mapping[str, _Rule] = {
     "epsilon": _Rule(_number, _loss(as_epsilon), "0.5"),
     "delta": _Rule(_number, _loss(as_delta), "1e-6"),
     "privacy_unit_column": _Rule(_name, _column, "person_id"),
-    "max_groups_contributed": _Rule(_whole, _limit, "3"),
-    "max_rows_contributed": _Rule(_whole, _limit, "10"),
+    "max_groups_contributed": _Rule(_whole, _limit, "3", _A_LIMIT),
+    "max_rows_contributed": _Rule(_whole, _limit, "20", _A_LIMIT),
     "group_selection_strategy": _Rule(_word, _selection, "LAPLACE_THRESHOLD"),
     "min_privacy_units_per_group": _Rule(_whole, _limit, "10"),
     "group_selection_epsilon": _Rule(_number, _loss(as_epsilon), "0.1"),
-    "contribution_bounds_per_row": _Rule(_pair, _bounds, "(0, 100)"),
-    "contribution_bounds_per_group": _Rule(_pair, _bounds, "(0, 100)"),
+    "contribution_bounds_per_row": _Rule(_pair, _bounds, "(0, 100)", _BOUNDS),
+    "contribution_bounds_per_group": _Rule(_pair, _bounds, "(0, 100)", _BOUNDS),
     "report_format": _Rule(_word, _format, "'JSON'"),
 }
 _OPTIONS = _Kind("option", "=", tuple(each.name for each in fields(Options) if each.name in _RULES))

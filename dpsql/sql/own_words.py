@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from dpsql.errors import Span
+from dpsql.errors import Span, TypeMismatch
+from dpsql.plan.expressions import Column, Expr
+from dpsql.schema.columns import Type
 from dpsql.sql.parse import span_of
 
 MOST = 40
@@ -110,4 +113,37 @@ def _whole(node: exp.Expr, sql: str) -> str | None:
     if place is None:
         return None
     text = " ".join(sql[place.start : place.end + 1].split())
+    depths = list(accumulate((sign == "(") - (sign == ")") for sign in text))
+    if depths and (depths[-1] or min(depths) < 0):  # the place is only a part of the node's text
+        return None
     return text if len(text) <= MOST else text[: MOST - 3] + "..."
+
+
+# Texts in the place of times.
+
+_ISO = re.compile(r"'[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\b.*'")
+
+
+def no_time(text: Expr, wanted: object, span: Span | None) -> TypeMismatch:
+    """The refusal of a text that is no date or timestamp: of another form, or of a day that does not exist."""
+    if _ISO.fullmatch(str(text)):
+        return TypeMismatch(
+            f"{text} is no {wanted}: this day or time does not exist.",
+            span=span,
+            hint="Months have 28 to 31 days: write DATE '2024-06-30', or TIMESTAMP '2024-06-30 23:59:59'.",
+        )
+    return TypeMismatch(
+        f"{text} is not a {wanted}.",
+        span=span,
+        hint="Write the year, month and day: DATE '2020-12-31', or TIMESTAMP '2020-12-31 10:30:00'.",
+    )
+
+
+def times_hint(wants: str, args: Sequence[Expr]) -> str:
+    """What to write where a text stands in place of a date."""
+    texts = [arg for arg in args if arg.type is Type.TEXT]
+    if not texts or not re.search(r"\b(date|timestamp)\b", wants):
+        return ""
+    text = str(texts[0])
+    declared = f', or declare types={{"{texts[0].name}": "date"}}' if isinstance(texts[0], Column) else ""
+    return f"Write CAST({text} AS DATE){declared}."

@@ -42,7 +42,10 @@ def _name(name: object) -> str:
     text = str.__str__(name) if issubclass(type(name), str) else None
     if text is None or not text.isidentifier():
         got = type(name).__name__ if text is None else repr(text[:40])
-        raise InvalidParameter(f"a parameter's name must be an identifier, got {got}.")
+        raise InvalidParameter(
+            f"a parameter's name must be an identifier, got {got}.",
+            hint='Write :low or $low in the text, and params={"low": 20}.',
+        )
     return text
 
 
@@ -88,6 +91,12 @@ def _read(name: str, value: object) -> Literal:
         return _timestamp(name, value)  # type: ignore[arg-type]
     if issubclass(kind, date):
         return Literal(day_number(date.fromordinal(date.toordinal(value))), Type.DATE)  # type: ignore[arg-type]
+    if issubclass(kind, list | tuple | set | frozenset | np.ndarray):
+        raise InvalidParameter(
+            f":{name} cannot be a {kind.__name__}.",
+            hint=f"Write one parameter for each value: x IN (:{name}1, :{name}2), with "
+            f'params={{"{name}1": ..., "{name}2": ...}}.',
+        )
     raise InvalidParameter(f":{name} cannot be a {kind.__name__}.", hint=_SCALARS)
 
 
@@ -120,4 +129,9 @@ def _timestamp(name: str, value: datetime) -> Literal:
         microseconds = None
     if not isinstance(microseconds, int):  # pandas' NaT is a datetime
         raise InvalidParameter(f":{name} is no point in time.", hint="For NULL pass None.")
+    if value.utcoffset() is not None:
+        raise InvalidParameter(
+            f":{name} has a time zone.",
+            hint="Pass what clocks of the session's timezone show then (UTC where none is named), without a zone.",
+        )
     return Literal(microseconds, Type.TIMESTAMP)

@@ -17,12 +17,13 @@ from sqlglot import exp
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.constant_places import with_constants_given
 from dpsql.sql.dialect_foreign import FOREIGN
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parameters import Params
 from dpsql.sql.parentheses import is_joined, opened
 from dpsql.sql.parse import Statement, span_of
-from dpsql.sql.pasted_tables import check_names, semi_joins
+from dpsql.sql.pasted_tables import check_names, semi_joins, with_qualified_tables
 from dpsql.sql.select_list import aggregate_in, is_star, items_of
 
 _CONSTANTS = frozenset({exp.Values, exp.Unnest, exp.Explode, exp.GenerateSeries, exp.GenerateDateArray})
@@ -32,7 +33,8 @@ _ONE = exp.Literal.number(1)
 def plainly(statement: Statement, catalog: Catalog) -> Statement:
     """The statement in the language's own words. Raises UnsupportedSQL."""
     tells = ((_TELLS.get(type(node)), node) for node in statement.select.walk())
-    if not any(tell is not None and tell(node) for tell, node in tells):
+    joins_public = _joins_public(statement, catalog)
+    if not joins_public and not any(tell is not None and tell(node) for tell, node in tells):
         return statement
     check_names(statement)
     statement = opened(in_own_functions(statement))
@@ -42,16 +44,24 @@ def plainly(statement: Statement, catalog: Catalog) -> Statement:
             instead = rewrite(statement, node)
             if instead is not None and instead is not node:
                 node.replace(instead)
-    if select.find(exp.AnyValue) is not None:
+    if joins_public or select.find(exp.AnyValue) is not None:
         from dpsql.sql.fixed_values import with_fixed_values  # most texts have none
 
         with_fixed_values(statement, select, catalog)
     return replace(statement, select=select)
 
 
+def _joins_public(statement: Statement, catalog: Catalog) -> bool:
+    """Whether a text may group a join by the key of a public table."""
+    keyed = any(schema.public and schema.unique for schema in catalog.tables.values())
+    return keyed and statement.select.find(exp.Join) is not None and statement.select.find(exp.Group) is not None
+
+
 def settled(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
     """The statement in the language's own words, with its options in numbers and its constants in tables, and the
     catalog with these. used: gets the names of parameters. Raises a QueryRefused."""
+    statement = with_qualified_tables(statement, catalog)
+    statement = replace(statement, select=with_constants_given(statement.select, params, used))
     statement = plainly(statement, catalog)
     if next(statement.select.find_all(PrivacyClause, Named), None) is not None:
         from dpsql.sql.constant_numbers import with_numbers  # most texts have no options

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from dpsql.errors import AmbiguousColumn, UnsupportedSQL
+from dpsql.sql.catalog import Catalog
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.scopes import Scope
 
 _OF_BOTH = "of both sides"
 """What marks the SELECT that a SEMI or ANTI JOIN becomes, with the join's word."""
+
+
+def with_qualified_tables(statement: Statement, catalog: Catalog) -> Statement:
+    """The statement with "s2.other" in the place of s2.other, where a table of the session is named so."""
+    if not any("." in name for name in catalog.tables):
+        return statement
+    select = statement.select.copy()
+    for table in list(select.find_all(exp.Table)):
+        name = f"{table.text('db')}.{table.name}"
+        if table.args.get("db") is not None and name.casefold() in catalog.tables:
+            alias = table.args.get("alias") or exp.TableAlias()
+            if alias.args.get("this") is None:
+                alias.set("this", table.this.copy())
+            meta = table.this.meta
+            table.set("alias", alias)
+            table.set("db", None)
+            table.set("this", exp.to_identifier(name, quoted=True))
+            table.this.meta.update(meta)
+    return replace(statement, select=select)
 
 
 def check_names(statement: Statement) -> None:

@@ -160,7 +160,7 @@ class _Made:
         if node is None or isinstance(node, exp.Star | exp.Distinct):
             raise SQLSyntaxError(f"{self._name} takes a value.", span=span_of(self.sql, self.node))
         value = self.select.inner.bind(node)
-        wanted = value.type is not Type.OTHER if not kinds else value.type.ordered_number
+        wanted = not value.type.opaque if not kinds else value.type.ordered_number
         if not wanted:
             raise TypeMismatch(
                 f"{self._name}({value}): it is {value.type}.",

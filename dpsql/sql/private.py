@@ -8,7 +8,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from dpsql.errors import RawColumn, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.aggregates import MOST_POINTS, Aggregation
+from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.domains import Domain, Domains
 from dpsql.plan.expressions import Column, Expr, Fact, IntervalEnd, Literal, Report, Slot, rebuild, walk
@@ -18,7 +18,7 @@ from dpsql.plan.options import AggregateOptions
 from dpsql.plan.query import Aggregate, GroupKey, Query
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.sql.aggregate_calls import called
+from dpsql.sql.aggregate_calls import called, text_of_item
 from dpsql.sql.contribution_bounds import bounds_of_a_unit, clip_of
 from dpsql.sql.earlier_keys import shown_key
 from dpsql.sql.grouping import check_sets
@@ -28,7 +28,7 @@ from dpsql.sql.last_bits import inexact_in, made_of
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import possible, public_values, values_by_equality
-from dpsql.sql.refusals import unlisted
+from dpsql.sql.refusals import as_text
 from dpsql.sql.same_unit import OWN, People, origins
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import aggregate_in, items_of
@@ -37,6 +37,7 @@ from dpsql.sql.subqueries import Membership
 
 _ZERO = Literal(0, Type.INTEGER)
 _LEVEL = 0.95
+_EXAMPLE = "20 is an example: choose a limit that most people stay below."
 INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
 
@@ -68,7 +69,10 @@ class PrivateSelect(SelectBinder):
             )
         source = with_marks(self.rows, self.marks)
         domains = Domains(self.people.declared, known_of(source), origins(source))
-        aggregations = tuple(self._with_values(each, domains, source) for each in self.aggregations)
+        aggregations = tuple(
+            self._with_candidates(each, domains, source) if each.kind.chosen_by else within_keys(each, domains)
+            for each in self.aggregations
+        )
         plan = Aggregate(source, self._group_keys(source, domains), aggregations, self.sets)
         if len(plan.keys) > 1 and not plan.sets:
             plan = replace(plan, keys=self._together(plan.keys, source, domains))
@@ -80,6 +84,15 @@ class PrivateSelect(SelectBinder):
         from dpsql.sql.composed import composed  # most queries have none of these
 
         return composed(self, node)
+
+    def aggregate(self, node: exp.Expr) -> Expr | None:
+        if self.whole.several and self.keys and not self.rows.public:
+            from dpsql.sql.keyed_values import keyed_value  # most queries read one table
+
+            found = keyed_value(self, node)
+            if found is not None:
+                return found
+        return super().aggregate(node)
 
     def known(self, expr: Expr) -> Fact:
         """What declarations and conditions say of an expression over rows."""
@@ -101,7 +114,8 @@ class PrivateSelect(SelectBinder):
             key = rebuild(self.inner.bind(item), self.keys)
             if not isinstance(key, Slot):
                 raise SQLSyntaxError(
-                    f"GROUPING({self.text(item)}): that is no key of GROUP BY.", span=span_of(self.sql, item)
+                    f"GROUPING({text_of_item(item, self.sql, self.scope.columns)}): that is no key of GROUP BY.",
+                    span=span_of(self.sql, item),
                 )
             bits.append(Slot(-1 - key.index, f"GROUPING({key.name})", Type.INTEGER) if self.sets else _ZERO)
         digits: Expr = _ZERO
@@ -110,26 +124,10 @@ class PrivateSelect(SelectBinder):
             digits = bit if digits is _ZERO else self.outer.apply("add", node, [doubled, bit])
         return digits if len(bits) == 1 else self.outer.apply("to_bigint", node, [digits])
 
-    def _with_values(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
-        """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart; others within the ranges of
-        keys."""
-        if each.kind.chosen_by != "count" or each.argument is None:
-            return within_keys(each, domains)
-        values = public_values(each.argument, source, self.whole.public)
-        values = domains.of(each.argument) if values is None else values
-        if values is None:
-            values = values_by_equality(each.argument, source, self.whole.public)
-        present = tuple(value for value in values or () if value is not None)
-        if values == ():
-            raise UnsupportedSQL(
-                f"{each.word}({each.argument}) chooses one of the values that {each.argument} can have, and there are "
-                "none, by the conditions or the public tables alone.",
-                span=each.span,
-                hint=f"Leave out the condition on {each.argument}, or the {each.word}.",
-            )
-        if not present or len(present) > MOST_POINTS:
-            raise unlisted(each, each.argument, domains, public=bool(present))
-        return replace(each, values=present)
+    def _with_candidates(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
+        from dpsql.sql.candidates import with_candidates  # most queries select nothing
+
+        return with_candidates(each, domains, source, self.whole.public)
 
     def _group_keys(self, source: Source, domains: Domains) -> tuple[GroupKey, ...]:
         if not self.keys:
@@ -137,9 +135,13 @@ class PrivateSelect(SelectBinder):
         keys = []
         for expr, span in zip(self.keys, self.key_spans, strict=True):
             declared = self.people.declared(expr) if isinstance(expr, Column) else None
-            if expr.type is Type.OTHER:
+            if expr.type.opaque:
                 stored = "" if declared is None else f" of type {declared.storage}"
-                raise UnsupportedSQL(f"GROUP BY {expr}: columns{stored} cannot be grouped by.", span=span)
+                raise UnsupportedSQL(
+                    f"GROUP BY {expr}: columns{stored} cannot be grouped by.",
+                    span=span,
+                    hint=f'Declare a type: types={{"{expr}": "text"}}.' if expr.type is Type.OBJECT else as_text(expr),
+                )
             shown = shown_key(expr, source)
             if shown is not None:
                 keys.append(GroupKey(expr, shown[1], span=span, shown=shown[0]))
@@ -164,10 +166,9 @@ class PrivateSelect(SelectBinder):
         from dpsql.sql.keys_of_columns import keys_of_columns  # most queries have one key, or none
         from dpsql.sql.keys_together import keys_together
 
-        return keys_of_columns(keys_together(keys, source, self.whole.public), domains)
+        return keys_of_columns(keys_together(keys, source, self.whole.public), domains, source)
 
     def _refuse_last_bits(self, expr: Expr, span: Span | None, source: Source) -> None:
-        """Groups by the last bits of a library's function."""
         function = None if self.rows.public else inexact_in(expr, made_of(source))
         if function is not None:
             raise UnsupportedSQL(
@@ -177,14 +178,11 @@ class PrivateSelect(SelectBinder):
             )
 
     def _refuse_unit(self, expr: Expr, span: Span | None) -> None:
-        """Groups of one privacy unit each, of which none could be shown."""
         if any(expr == column for _, column in self.rows.handles):
-            raise UnsupportedSQL(
-                f"GROUP BY {expr} makes groups of one person each, and none of them could be shown.",
-                span=span,
-                hint=f"Aggregate each person first: SELECT AVG(CLAMP(n, 0, 100)) FROM (SELECT {expr}, COUNT(*) AS n "
-                f"FROM {self.people.table.name} GROUP BY {expr}).",
-            )
+            of_each = f"SELECT {expr}, COUNT(*) AS n FROM {self.people.table.name} GROUP BY {expr}"
+            why = f"GROUP BY {expr} makes groups of one person each, and none of them could be shown."
+            hint = f"Aggregate each person first: SELECT AVG(CLAMP(n, 0, 20)) FROM ({of_each}).\n{_EXAMPLE}"
+            raise UnsupportedSQL(why, span=span, hint=hint)
 
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
         if _is_interval_end(node):
@@ -270,6 +268,12 @@ class PrivateSelect(SelectBinder):
         name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
         written = str(replace(column, name=name))
         average = f"AVG({written}), or " if column.type.numeric else f"COUNT({written}), or "
+        if any(column == handle for _, handle in self.rows.handles):
+            return RawColumn(
+                f'"{name}" is outside an aggregate, so the query would return who is in the table.',
+                span=span,
+                hint=f"Leave it out, or count people: COUNT(DISTINCT {written}).",
+            )
         own = "the values of a public table, which is read without dpsql" if self.rows.public else "people's own values"
         return RawColumn(
             f'"{name}" is outside an aggregate, so the query would return {own}.',

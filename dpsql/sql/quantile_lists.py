@@ -38,7 +38,8 @@ def is_list_of_quantiles(node: exp.Expr) -> bool:
 
 
 def _is_number(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and not node.args.get("is_string")
+    """A number, or a parameter, which `constant_places` makes one."""
+    return isinstance(node, exp.Placeholder) or (isinstance(node, exp.Literal) and not node.args.get("is_string"))
 
 
 def _part_of(node: exp.Bracket) -> exp.Expr | None:

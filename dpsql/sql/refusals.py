@@ -35,6 +35,15 @@ _OWN_VALUE = "{} is not supported: it would be one person's own value. MODE, MED
 _ANY = f"{_OWN_VALUE} A public table's column stands in GROUP BY: GROUP BY code, name."
 _OWN_VALUES = "{} is not supported: it would be people's own values. GROUP BY the column shows which ones occur."
 
+_JSON = (
+    'values inside JSON are not read. Write REGEXP_EXTRACT(x, \'"a": *"?([a-z0-9]*)\', 1), or store the value as a '
+    "column."
+)
+_SPLIT = (
+    "lists inside a text are not taken apart. Write ';' || x || ';' LIKE '%;SQL;%' for one value, and a CASE of such "
+    "conditions for several."
+)
+
 RECURSIVE = (
     "recursive CTEs are not supported. A calendar is generate_series(DATE '2024-01-01', DATE '2024-12-31', "
     "INTERVAL 1 DAY) AS t(d)."
@@ -65,7 +74,8 @@ NO_FUNCTIONS: Mapping[str, str] = {
     "UUID": "UUID is not supported: an answer depends on the data and the noise alone.",
     "GEN_RANDOM_UUID": "GEN_RANDOM_UUID is not supported: an answer depends on the data and the noise alone.",
     "DATEADD": "DATEADD is not supported with these arguments. Write d + INTERVAL 30 DAY, or DATE_TRUNC('month', d).",
-    "DATE_SUB": "DATE_SUB is not supported with these arguments. Write d - INTERVAL 30 DAY.",
+    "DATE_SUB": "DATE_SUB is not supported with these arguments. Write d - INTERVAL 30 DAY for an earlier day, or "
+    "DATE_SUB('year', a, b) for the completed years between two.",
     **{
         name: _UNIT_FIRST.format(name, other)
         for name, other in {
@@ -80,8 +90,8 @@ NO_FUNCTIONS: Mapping[str, str] = {
     },
     "DATE_FORMAT": "DATE_FORMAT with these codes is not supported. Write STRFTIME(d, '%Y-%m').",
     "TO_DATE": "TO_DATE reads YYYY-MM-DD alone. Write CAST(... AS DATE).",
-    "AGE": "AGE is not supported. Write DATE_DIFF('year', a, b), or b - a.",
-    "JULIANDAY": "JULIANDAY is not supported. Write b - a, or DATE_DIFF('day', a, b).",
+    "JULIANDAY": "JULIANDAY is not supported. Write DATE_DIFF('day', a, b): midnights between two times; b - a of two "
+    "timestamps is in microseconds, of two dates in days.",
     "DECODE": "DECODE is not supported with these arguments. Write CASE x WHEN 1 THEN 'a' ELSE 'b' END.",
     "RATIO_TO_REPORT": "RATIO_TO_REPORT is not supported. Write x / SUM(x) OVER ().",
     "TOTAL": "TOTAL is not supported. Write SUM.",
@@ -92,21 +102,29 @@ NO_FUNCTIONS: Mapping[str, str] = {
 
 NAMED: Mapping[type[exp.Expr], str] = {
     exp.Lateral: _JOIN,
-    exp.Any: "ANY is not supported. Write IN (...).",
-    exp.All: "ALL is not supported as a comparison. Write NOT IN (...) or AND.",
+    exp.JSONExtract: _JSON,
+    exp.JSONExtractScalar: _JSON,
+    exp.JSONCast: _JSON,
+    exp.Split: _SPLIT,
+    exp.RegexpSplit: _SPLIT,
+    exp.ArrayContains: _SPLIT,
+    exp.Any: "ANY is not supported over rows. Write IN (...) for = ANY, or x > (SELECT MIN(y) FROM t) for x > ANY.",
+    exp.All: "ALL is not supported over rows. Write NOT IN (...), or x > (SELECT MAX(y) FROM t) for x > ALL (...).",
     exp.TableSample: _SAMPLE,
     exp.Parameter: "parameters are written :name.",
     exp.RegexpILike: "write REGEXP_MATCHES(x, 'pattern', 'i') in place of this.",
     exp.RegexpSubstr: "REGEXP_SUBSTR is not supported. Write REGEXP_EXTRACT(x, 'pattern').",
     exp.Glob: "GLOB is not supported. Write LIKE.",
     exp.AddMonths: _ADD_MONTHS,
-    exp.MonthsBetween: "MONTHS_BETWEEN is not supported. Write DATE_DIFF('month', a, b), which counts borders.",
+    exp.MonthsBetween: "MONTHS_BETWEEN is not supported. Write DATE_SUB('month', a, b), which counts completed months, "
+    "or DATE_DIFF('month', a, b), which counts borders of months.",
     exp.Stack: "STACK is not supported. Write UNPIVOT t ON a, b INTO NAME k VALUE v, or an aggregate for each column.",
     exp.Date: "DATE is not supported with these arguments. Write CAST(x AS DATE), DATE_TRUNC('month', d), d + INTERVAL "
     "1 DAY; in the place of 'now' the parameter :today.",
     exp.Initcap: "INITCAP is not supported. Write UPPER(LEFT(x, 1)) || LOWER(SUBSTR(x, 2)), of one word.",
     exp.TimeSlice: "TIME_SLICE is not supported. Write TIME_BUCKET(INTERVAL '6 hours', t).",
-    exp.TimestampDiff: "TIMESTAMP_DIFF is not supported. Write DATE_DIFF('hour', a, b), which counts borders.",
+    exp.TimestampDiff: "TIMESTAMP_DIFF is not supported. Write DATE_SUB('hour', a, b), which counts completed hours, "
+    "or DATE_DIFF('hour', a, b), which counts borders of hours.",
     exp.Dot: "a point before a call is not supported; an outer join is written LEFT JOIN ... ON.",
     exp.RegexpCount: "REGEXP_COUNT is not supported. REGEXP_MATCHES(x, 'pattern') says whether there is a match.",
     exp.Overlaps: "OVERLAPS is not supported. Write a < d AND c < b.",
@@ -124,7 +142,7 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.UtcTimestamp: CLOCK.format("UTC_TIMESTAMP"),
     exp.Array: "lists ([...]) are not supported.",
     exp.Struct: "structures ({...}) are not supported.",
-    exp.Bracket: "subscripts (x[...]) are not supported.",
+    exp.Bracket: "subscripts (x[...]) are not supported. SPLIT_PART(x, '-', 1) gives a part of a text.",
     exp.Lambda: "lambda functions are not supported.",
     exp.Intersect: _SET.format("INTERSECT"),
     exp.Except: _SET.format("EXCEPT"),
@@ -265,3 +283,17 @@ def _fewer(expr: Expr, domains: Domains) -> str:
         by *= 10
     quotient = call(FUNCTIONS["divide"], expr, Literal(by, Type.INTEGER))
     return "" if quotient is None else f", for example of FLOOR({quotient})"
+
+
+_TYPOGRAPHIC = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u00b4\u2032\u2033"
+
+
+def quotes_hint(name: str) -> str:
+    """What to write in place of a name in curly quotes; "" for any other name."""
+    bare = name.strip(_TYPOGRAPHIC)
+    return "" if bare == name else f"These are typographic quotes. Write '{bare}' for a text, \"{bare}\" for a name."
+
+
+def as_text(column: object) -> str:
+    """The advice for a column whose type has no operations here."""
+    return f'Store it as text: df["{column}"] = df["{column}"].astype(str).'

@@ -8,9 +8,11 @@ from sqlglot import exp
 
 from dpsql.plan.expressions import Column, Expr, Fact, Slot, between_integers
 from dpsql.plan.query import Output, Query, Stage
+from dpsql.plan.whole_outputs import whole_type
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval
+from dpsql.sql.aggregate_calls import text_of_item
 from dpsql.sql.changed_stars import refuse_changes
 from dpsql.sql.scopes import Answered, Scope, Statementwide
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
@@ -44,9 +46,14 @@ def shown_fact(kind: Type) -> Fact:
 
 def shown_type(query: Query, expr: Expr) -> Type:
     """The type of an output as it is shown: COUNT and sums of whole numbers are integers again."""
-    if query.stages or not isinstance(expr, Slot) or expr.index < len(query.plan.keys) or query.plan.sets:
-        return expr.type
-    return query.plan.aggregations[expr.index - len(query.plan.keys)].exact_type
+    if query.stages:
+        return whole_type(expr) or expr.type
+    slots = query.slots[len(query.plan.keys) :]
+    kinds = {slot: each.exact_type for slot, each in zip(slots, query.plan.aggregations, strict=True)}
+    if isinstance(expr, Slot):
+        return kinds.get(expr, expr.type)
+    whole = {slot for slot, kind in kinds.items() if kind is Type.INTEGER}
+    return whole_type(expr, whole) or expr.type
 
 
 class ReleasedSelect(SelectBinder):
@@ -55,7 +62,9 @@ class ReleasedSelect(SelectBinder):
     def __init__(self, whole: Statementwide, select: exp.Select, answered: Answered) -> None:
         super().__init__(whole, select, answered.scope)
         self.answered = answered
-        aggregating = any(aggregate_in(item) for item, _ in items_of(select))
+        order = select.args.get("order")
+        read = [*(item for item, _ in items_of(select)), *([] if order is None else [order])]
+        aggregating = any(aggregate_in(each) for each in read)
         self.grouped = aggregating or bool(select.args.get("group") or select.args.get("having"))
 
     def query(self) -> Query:
@@ -78,7 +87,9 @@ class ReleasedSelect(SelectBinder):
                         raise self.raw_column(expr)
                     self.outputs.append(Output(fresh(name, taken), expr))
                 continue
-            self.outputs.append(Output(fresh(alias or self.text(node), taken), self.released(node)))
+            self.outputs.append(
+                Output(fresh(alias or text_of_item(node, self.sql, self.scope.columns), taken), self.released(node))
+            )
 
     def released(self, node: exp.Expr) -> Expr:
         return super().released(node) if self.grouped else self.outer.bind(node)

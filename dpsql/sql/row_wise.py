@@ -11,6 +11,7 @@ from dpsql.errors import SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Expr, Literal
 from dpsql.plan.nodes import Filter
 from dpsql.schema.columns import Type
+from dpsql.sql.aggregate_calls import text_of_item
 from dpsql.sql.joins import assembled
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
@@ -49,7 +50,6 @@ class RowWise(SelectBinder):
         self.people = people
         self.windows: WindowBinder | None = None
         self.aliases: list[tuple[str, Expr]] = []
-        self.in_qualify = False
 
     def relation(self) -> People:
         refuse_cutting(self.sql, self.select)
@@ -64,7 +64,7 @@ class RowWise(SelectBinder):
                 outputs += self._starred(node)
             else:
                 value = self._row_value(node, alias)
-                outputs.append((alias or self.text(node), value))
+                outputs.append((alias or text_of_item(node, self.sql, self.scope.columns), value))
                 self.aliases += [(alias, value)] if alias else []
         qualified = self._qualify()
         rows = replace(rows, source=with_marks(rows, self.marks))
@@ -90,9 +90,7 @@ class RowWise(SelectBinder):
         clause = self.select.args.get("qualify")
         if clause is None:
             return None
-        self.in_qualify = True
         condition = self.condition(self.inner.bind(clause.this), clause.this, "QUALIFY")
-        self.in_qualify = False
         assert self.windows is not None  # as QUALIFY is there
         if not self.windows.calls:
             raise SQLSyntaxError(
@@ -103,8 +101,8 @@ class RowWise(SelectBinder):
         return condition
 
     def column(self, node: exp.Column) -> Expr:
-        """In QUALIFY a name that is no column may be an item's."""
-        if self.in_qualify and not node.table and not self.scope.has(node):
+        """A name that is no column may be that of an item further left, in QUALIFY of any item."""
+        if self.aliases and not node.table and not self.scope.has(node):
             named = [expr for alias, expr in self.aliases if alias.casefold() == node.name.casefold()]
             if named:
                 return named[0]
@@ -117,10 +115,10 @@ class RowWise(SelectBinder):
                 span=span_of(self.sql, node),
                 hint="Write QUALIFY in its place, or WHERE around a sub-query.",
             )
-        return self.windows.column(node)
+        return self.windows.value(node)
 
     def _row_value(self, node: exp.Expr, alias: str) -> Expr:
         if isinstance(node, exp.Window) and self.windows is not None:
-            return self.windows.column(node, alias)
+            return self.windows.value(node, alias)
         expr = self.inner.bind(node)
         return Literal(None, Type.INTEGER) if isinstance(expr, Literal) and expr.value is None else expr

@@ -16,11 +16,12 @@ from dpsql.plan.functions.casts import cast_name
 from dpsql.plan.functions.rules import LARGEST_INTEGER
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
+from dpsql.sql.list_places import refuse_part_zero
 from dpsql.sql.nulls import is_null, typed_nulls
-from dpsql.sql.own_words import own_word
+from dpsql.sql.own_words import no_time, own_word, times_hint
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
-from dpsql.sql.refusals import CLOCK, CLOCKS, INSIDE, NO_FUNCTIONS
+from dpsql.sql.refusals import CLOCK, CLOCKS, INSIDE, NO_FUNCTIONS, as_text
 from dpsql.sql.spellings import NAMES, NODES, written_names
 
 MOST_DEPTH = 150
@@ -101,11 +102,17 @@ class ScalarBinder:
             noun = "argument" if count == "1" else "arguments"
             word = own_word(name.upper(), node, self.sql)
             raise SQLSyntaxError(f"{word} takes {count} {noun}, got {len(args)}.", span=self.span(node))
+        if name == "split_part":
+            refuse_part_zero(args, self.span(node))
         args = typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
         if typed is None:
             word = own_word(_title(function), node, self.sql)
-            raise TypeMismatch(_mismatch(word, function, args), span=self.span(node), hint=_mismatch_hint(args))
+            raise TypeMismatch(
+                _mismatch(word, function, args),
+                span=self.span(node),
+                hint=times_hint(function.wants, args) or _mismatch_hint(args),
+            )
         if typed.size > MOST_SIZE:
             raise SQLSyntaxError(f"an expression of more than {MOST_SIZE:,} operations.", span=self.span(node))
         return folded(typed)
@@ -147,9 +154,7 @@ class ScalarBinder:
         read = read_date if wanted is Type.DATE else read_timestamp
         value = read(str(arg.value))
         if value is None:
-            raise TypeMismatch(
-                f"{arg} is not a {wanted}.", span=self.span(node), hint="Dates are written DATE '2020-12-31'."
-            )
+            raise no_time(arg, wanted, self.span(node))
         return Literal(value, wanted)
 
     def literal(self, node: exp.Expr) -> Literal:
@@ -274,15 +279,15 @@ def _short(expr: Expr) -> str:
 
 def _mismatch_hint(args: list[Expr]) -> str:
     kinds = {arg.type for arg in args}
-    if Type.OTHER in kinds:
-        other = next(arg for arg in args if arg.type is Type.OTHER)
-        return f'Columns of the type of "{other}" can only be counted or tested for NULL.'
+    other = next((arg for arg in args if arg.type.opaque), None)
+    if other is not None:
+        return f'Columns of the type of "{other}" can only be counted or tested for NULL. {as_text(other)}'
     if Type.TEXT in kinds and kinds & {Type.DATE, Type.TIMESTAMP}:
         return "Text is never turned into a time by itself: write CAST(... AS DATE)."
     if Type.TEXT in kinds and len(kinds) > 1:
         return "Text is never turned into a number by itself: put text in 'quotes', numbers without."
     if kinds & {Type.DATE, Type.TIMESTAMP}:
-        return "Between times: DATE_DIFF('day', a, b), a + INTERVAL 1 DAY, EXTRACT(year FROM a)."
+        return "Between times: DATE_SUB('day', a, b) for whole days, a + INTERVAL 1 DAY, EXTRACT(year FROM a)."
     return ""
 
 

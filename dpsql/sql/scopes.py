@@ -15,8 +15,10 @@ from dpsql.errors import (
     RawColumn,
     Span,
     SQLSyntaxError,
+    TypeMismatch,
     UnknownColumn,
     UnknownTable,
+    UnsupportedSQL,
     did_you_mean,
 )
 from dpsql.plan.expressions import Column, Expr
@@ -26,7 +28,7 @@ from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
-from dpsql.sql.refusals import NO_COLUMNS
+from dpsql.sql.refusals import NO_COLUMNS, quotes_hint
 from dpsql.sql.select_list import fresh
 
 if TYPE_CHECKING:
@@ -83,6 +85,8 @@ class Scope:
         folded = node.name.casefold()
         entry = self.columns.get(folded)
         if entry is not None and not node.table and folded not in self.twice:
+            if entry[1].type is Type.OBJECT:
+                raise _undeclared(node, sql)
             return entry[1]
         span = span_of(sql, node)
         part = self.check_table(node, sql)
@@ -101,10 +105,15 @@ class Scope:
             raise UnknownColumn(
                 f'no column "{node.name}" in {self.written}.{_unquoted(span, known) or did_you_mean(node.name, known)}',
                 span=span,
-                hint="Text is written in 'single quotes'."
-                if node.this.args.get("quoted")
-                else NO_COLUMNS.get(node.name.upper(), ""),
+                hint=quotes_hint(node.name)
+                or (
+                    "Text is written in 'single quotes'."
+                    if node.this.args.get("quoted")
+                    else NO_COLUMNS.get(node.name.upper(), "")
+                ),
             )
+        if entry[1].type is Type.OBJECT:
+            raise _undeclared(node, sql)
         return entry[1]
 
     def check_table(self, node: exp.Expr, sql: str) -> Scope:
@@ -119,6 +128,13 @@ class Scope:
         if tables:
             raise AmbiguousColumn(f'two tables are named "{table}".', span=span, hint="Give one of them an alias.")
         read = " and ".join(part.alias for part in self.parts or (self,))
+        if any(table in part.columns for part in self.parts or (self,)):
+            column, field = node.text("table"), node.name
+            raise UnsupportedSQL(
+                f'"{column}" is a column, and its fields ({column}.{field}) are not read.',
+                span=span,
+                hint=f'Store the field as a column of the data, under a name of its own such as "{column}_{field}".',
+            )
         raise UnknownTable(f'no table "{node.text("table")}" in this query, which reads {read}.', span=span)
 
     def _apart(self, name: str) -> str:
@@ -160,6 +176,17 @@ class Answered:
 
     scope: Scope
     query: Query
+
+
+def _undeclared(node: exp.Column, sql: str) -> TypeMismatch:
+    """The refusal of a column of Python objects whose owner declares no type."""
+    from dpsql.schema.object_columns import undeclared_hint  # few columns hold Python objects
+
+    return TypeMismatch(
+        f'"{node.name}" is stored as Python objects, which a query reads by a declared type only.',
+        span=span_of(sql, node),
+        hint=undeclared_hint(node.name),
+    )
 
 
 def renamed_scope(scope: Scope, alias: exp.TableAlias | None, fallback: str, sql: str) -> Scope:

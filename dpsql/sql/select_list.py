@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from dpsql.sql.aggregate_calls import is_aggregate
+
+Items = Sequence[tuple[exp.Expr, str]]
+"""Expressions and their aliases, "" where they have none."""
 
 
 def items_of(select: exp.Select) -> list[tuple[exp.Expr, str]]:
     """The SELECT list: expressions and their aliases."""
     return [(each.this, each.alias) if isinstance(each, exp.Alias) else (each, "") for each in select.expressions]
+
+
+def place_of(term: exp.Expr, items: Items) -> int | None:
+    """The index of the item that a whole number means; None for any other term, and for a number without an item."""
+    if not isinstance(term, exp.Literal) or term.args.get("is_string") or not str(term.this).isdecimal():
+        return None
+    place = int(str(term.this)[:9])
+    return place - 1 if 1 <= place <= len(items) else None
+
+
+def alias_index(name: str, items: Items) -> int | None:
+    """The index of the first item with an alias; neither case nor quotes matter."""
+    return next((at for at, (_, alias) in enumerate(items) if alias and alias.casefold() == name.casefold()), None)
+
+
+def is_empty_set(term: exp.Expr) -> bool:
+    """() in GROUP BY: one group of all rows."""
+    return isinstance(term, exp.Tuple) and not term.expressions
 
 
 def is_star(node: exp.Expr) -> bool:

@@ -6,18 +6,17 @@ that is a GROUP BY term becomes that key's slot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from sqlglot import ErrorLevel, exp
+from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
 from dpsql.plan.query import Finish, Order, Output
 from dpsql.schema.columns import Type
-from dpsql.sql.aggregate_calls import called, is_aggregate, name_of
+from dpsql.sql.aggregate_calls import is_aggregate, text_of_item
 from dpsql.sql.aggregates import AggregateBinder
-from dpsql.sql.dialect import Private
 from dpsql.sql.dialect_nodes import EarlierValue
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
 from dpsql.sql.marks import Marking
@@ -26,18 +25,12 @@ from dpsql.sql.pasted_tables import is_outer
 from dpsql.sql.same_unit import People
 from dpsql.sql.scalars import ScalarBinder
 from dpsql.sql.scopes import Scope, Statementwide
-from dpsql.sql.select_list import aggregate_in, fresh
-from dpsql.sql.spellings import AGGREGATE_NODES
+from dpsql.sql.select_list import aggregate_in, alias_index, fresh, is_empty_set, items_of
 
 T = TypeVar("T")
 MOST_ROWS = 10**18
-_DIALECT = Private()
 _MOST_NAMED = 64
 """Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
-
-_PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
-    exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
-}  # fmt: skip
 
 _COMPUTED = (exp.Literal, exp.Placeholder, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.IntDiv)
 """What a LIMIT may be computed with."""
@@ -84,6 +77,8 @@ class SelectBinder(AggregateBinder):
         self.key_spans: list[Span | None] = []
         self.sets: tuple[GroupingSet, ...] = ()
         self.in_having = False
+        self.named_items: list[tuple[exp.Expr, str]] = []
+        """The items whose aliases a name may mean in WHERE and GROUP BY, where no column has it."""
         self.outputs: list[Output] = []
         self.named: dict[Expr, exp.Column] = {}
         """Where each column is first named, for messages."""
@@ -102,18 +97,24 @@ class SelectBinder(AggregateBinder):
             return None
         aggregate = aggregate_in(clause)
         if aggregate is not None:
-            raise SQLSyntaxError(
-                "an aggregate cannot stand in WHERE, which is about single rows.",
-                span=span_of(self.sql, aggregate),
-                hint="Conditions on an aggregate go into HAVING.",
-            )
-        return self.condition(self.inner.bind(clause.this), clause.this, "WHERE")
+            raise self._aggregate_in_where(aggregate)
+        self.named_items = items_of(self.select)
+        condition = self.condition(self.inner.bind(clause.this), clause.this, "WHERE")
+        self.named_items = []
+        return condition
+
+    def _aggregate_in_where(self, written: exp.Expr) -> SQLSyntaxError:
+        return SQLSyntaxError(
+            "an aggregate cannot stand in WHERE, which is about single rows.",
+            span=span_of(self.sql, written),
+            hint="Conditions on an aggregate go into HAVING.",
+        )
 
     def bind_keys(self, items: list[tuple[exp.Expr, str]]) -> None:
         group = self.select.args.get("group")
         if group is not None and not group.expressions:
             raise SQLSyntaxError("GROUP BY names no column.", span=span_of(self.sql, group))
-        terms = group.expressions if group else []
+        terms = [each for each in group.expressions if not is_empty_set(each)] if group else []
         if group is not None and not self.levels and any(isinstance(term, SEVERAL) for term in terms):
             raise UnsupportedSQL(
                 "ROLLUP, CUBE and GROUPING SETS stand in the GROUP BY of an answer about people's rows.",
@@ -128,7 +129,9 @@ class SelectBinder(AggregateBinder):
         span = span_of(self.sql, node)
         if aggregate_in(target):
             raise SQLSyntaxError("GROUP BY cannot hold an aggregate.", span=span)
+        self.named_items = items_of(self.select)
         expr = self.inner.bind(target)
+        self.named_items = []
         if isinstance(expr, Literal):
             raise SQLSyntaxError(
                 f"GROUP BY {expr} is a constant.", span=span, hint="Name a column, an alias or a place in SELECT."
@@ -179,7 +182,7 @@ class SelectBinder(AggregateBinder):
     def bind_outputs(self, items: list[tuple[exp.Expr, str]]) -> None:
         taken: set[str] = set()
         for node, alias in items:
-            name = fresh(alias or self.text(node), taken)
+            name = fresh(alias or text_of_item(node, self.sql, self.scope.columns), taken)
             self.outputs.append(Output(name, self.released(node)))
 
     def finish(self) -> Finish:
@@ -272,7 +275,24 @@ class SelectBinder(AggregateBinder):
             )
         return self.member.bind(node, self)
 
+    def item_named(self, node: exp.Column) -> Expr | None:
+        """The item of the alias that a name means below the aggregation, bound. An item may name those before it."""
+        at = alias_index(node.name, self.named_items)
+        if at is None:
+            return None
+        item, items = self.named_items[at][0], self.named_items
+        if aggregate_in(item) is not None:
+            raise self._aggregate_in_where(node)
+        self.named_items = items[:at]
+        expr = self.inner.bind(item)
+        self.named_items = items
+        return expr
+
     def column(self, node: exp.Column) -> Expr:
+        hidden = node.table or not self.named_items or self.scope.has(node)
+        named = None if hidden else self.item_named(node)
+        if named is not None:
+            return named
         if self.around is not None and self.around.knows(node) and is_outer(self.select, node, self.scope, self.sql):
             if not self.around.scope.knows(node):
                 raise UnsupportedSQL(
@@ -302,26 +322,3 @@ class SelectBinder(AggregateBinder):
                 if output.name.casefold() == node.name.casefold():
                     return output.expr
         return None
-
-    # Texts.
-
-    def text(self, node: exp.Expr) -> str:
-        """The words of an item as written: the name of a column without an alias."""
-        if isinstance(node, exp.Column):
-            entry = self.scope.columns.get(node.name.casefold())
-            return entry[0] if entry else node.name
-        inner = node.this if type(node) in _PLAINLY_NAMED else None
-        if isinstance(inner, exp.Star):
-            return "COUNT(*)"
-        if (
-            type(inner) is exp.Column
-            and not inner.table
-            and type(inner.this) is exp.Identifier
-            and not inner.this.quoted
-        ):
-            return f"{_PLAINLY_NAMED[type(node)]}({inner.name})"
-        written: str = node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
-        call = type(called(node))
-        if call not in AGGREGATE_NODES or call in _PLAINLY_NAMED:
-            return written
-        return name_of(node, self.sql) + written[written.index("(") :]  # one node may have several names

@@ -10,9 +10,12 @@ from sqlglot import exp
 from dpsql.errors import SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.aggregate_calls import is_aggregate
 from dpsql.sql.dialect_nodes import Named, said
+from dpsql.sql.item_names import ItemNames, leaves
 from dpsql.sql.parse import span_of
 from dpsql.sql.private import INTERVAL_ENDS
-from dpsql.sql.select_list import is_star, items_of
+from dpsql.sql.scopes import Scope
+from dpsql.sql.select_list import is_star, items_of, place_of
+from dpsql.sql.step_formats import format_in_keys, has_format
 from dpsql.sql.step_names import unwritten
 
 Asks = Callable[[exp.Expr], bool]
@@ -61,7 +64,7 @@ def needs_split(select: exp.Select, asks: Asks) -> bool:
     keys = key_items(select)
     items = [each for each in select.expressions if all(each is not key for key in keys)]
     clauses = [*items, *(select.args[each] for each in ("having", "order") if select.args.get(each))]
-    return any(has_window(each) or _asks_above(each, asks) for each in clauses)
+    return any(has_window(each) or _asks_above(each, asks) or has_format(each) for each in clauses)
 
 
 def _asks_above(node: exp.Expr, asks: Asks) -> bool:
@@ -77,14 +80,15 @@ def key_items(select: exp.Select) -> list[exp.Expr]:
     """The items of the list that hold a sub-query and no window, and are named by GROUP BY: by place, by alias, or by
     their own words."""
     group = select.args.get("group")
+    items = items_of(select)
+    terms = [] if group is None else leaves(group.expressions)
     named = []
-    for place, (each, (item, alias)) in enumerate(zip(select.expressions, items_of(select), strict=True), start=1):
-        if group is None or item.find(exp.Query) is None or has_window(item):
+    for place, (each, (item, alias)) in enumerate(zip(select.expressions, items, strict=True)):
+        if item.find(exp.Query) is None or has_window(item):
             continue
-        for term in group.expressions:
-            by_place = isinstance(term, exp.Literal) and not term.args.get("is_string") and str(term.this) == str(place)
+        for term in terms:
             by_alias = isinstance(term, exp.Column) and not term.table and term.name.casefold() == alias.casefold()
-            if by_place or (by_alias and alias) or _folded(term) == _folded(item):
+            if place_of(term, items) == place or (by_alias and alias) or term == item:
                 named.append(each)
     return named
 
@@ -92,21 +96,19 @@ def key_items(select: exp.Select) -> list[exp.Expr]:
 class Split:
     """The two halves. `release` shows the items that are its own, `shown` of them, and then whatever the rest reads."""
 
-    def __init__(self, sql: str, select: exp.Select, asks: Asks) -> None:
+    def __init__(self, sql: str, select: exp.Select, asks: Asks, scope: Callable[[], Scope]) -> None:
         self.sql = sql
         self.select = select.copy()
         self.asks = asks
         self.items = items_of(self.select)
+        self.names = ItemNames(self.items, scope)
         self.prefix = unwritten(sql, "c")
         self._check_stars()
-        keys = key_items(self.select)
-        self.own = [
-            not self._is_above(item) or any(each is key for key in keys)
-            for (item, _), each in zip(self.items, self.select.expressions, strict=True)
-        ]
+        self.own = self._own()
         self._group_by_all()
-        group = self.select.args.get("group")
-        self.keys: list[exp.Expr] = list(group.expressions) if group is not None else []
+        self.keys: list[tuple[exp.Expr, exp.Expr]] = []
+        """Each GROUP BY term as the release has it, and the expression that it means."""
+        self._resolve_keys()
         self.read: list[exp.Expr] = []
         self.shown = sum(self.own)
         self._outer = self._select_above()
@@ -115,6 +117,47 @@ class Split:
     def column(self, place: int) -> str:
         """What the release's columns are called above it."""
         return f"{self.prefix}{place}"
+
+    def _own(self) -> list[bool]:
+        """Which items the release shows itself: those without a window or an answer, and that name no item with one."""
+        keys = key_items(self.select)
+        own: list[bool] = []
+        for (item, _), each in zip(self.items, self.select.expressions, strict=True):
+            is_key = any(each is key for key in keys)
+            own.append(is_key or not (self._is_above(item) or self._names_above(item, own)))
+        return own
+
+    def _names_above(self, item: exp.Expr, own: list[bool]) -> bool:
+        """Whether an item names one before it that the release does not show."""
+        if all(own):
+            return False
+        named = [self.names.item_of_name(each) for each in item.find_all(exp.Column)]
+        return any(at is not None and at < len(own) and not own[at] for at in named)
+
+    def _resolve_keys(self) -> None:
+        """GROUP BY with expressions in the place of aliases and numbers, so that each is compared with what it means.
+
+        An item with a sub-query keeps its alias: two copies of a sub-query would be two tables."""
+        group = self.select.args.get("group")
+        for term in [] if group is None else leaves(group.expressions):
+            at = self.names.item_of_key(term)
+            if at is None:
+                self.keys.append((term, term))
+                continue
+            item, alias = self.items[at]
+            if not self.own[at]:
+                if has_format(item) and not has_window(item) and item.find(exp.Query) is None:
+                    raise format_in_keys(span_of(self.sql, item))
+                raise SQLSyntaxError(
+                    "GROUP BY cannot hold a window function or an answer.",
+                    span=span_of(self.sql, term),
+                    hint="Group by ranges that are public, as WIDTH_BUCKET(x, 0, 100, 10), or put the window over the "
+                    "groups in a sub-query.",
+                )
+            by_name = item.find(exp.Query) is not None and alias
+            written = exp.column(exp.to_identifier(alias, quoted=True)) if by_name else item.copy()
+            term.replace(written)
+            self.keys.append((written, item))
 
     def _check_stars(self) -> None:
         """Columns of the release have names that are not the text's, and a star would show them."""
@@ -157,7 +200,7 @@ class Split:
         return self._outer
 
     def _is_above(self, node: exp.Expr) -> bool:
-        return has_window(node) or _asks_above(node, self.asks)
+        return has_window(node) or _asks_above(node, self.asks) or has_format(node)
 
     def _release(self) -> exp.Select:
         release = self.select.copy()
@@ -168,30 +211,7 @@ class Split:
         having = self.select.args.get("having")
         if having is not None and self._is_above(having):
             release.set("having", None)
-        group = release.args.get("group")
-        if group is not None:
-            group.set("expressions", [self._key(each) for each in group.expressions])
         return release
-
-    def _key(self, key: exp.Expr) -> exp.Expr:
-        """A key as it is written, or the item that a number means."""
-        item = self._numbered(key)
-        return key if item is None else item.copy()
-
-    def _numbered(self, key: exp.Expr) -> exp.Expr | None:
-        if not isinstance(key, exp.Literal) or key.args.get("is_string") or not str(key.this).isdecimal():
-            return None
-        place = int(str(key.this)[:9])
-        if not 1 <= place <= len(self.items):
-            return None
-        if not self.own[place - 1]:
-            raise SQLSyntaxError(
-                "GROUP BY cannot hold a window function or an answer.",
-                span=span_of(self.sql, key),
-                hint="Group by ranges that are public, as WIDTH_BUCKET(x, 0, 100, 10), or put the window over the "
-                "groups in a sub-query.",
-            )
-        return self.items[place - 1][0]
 
     def _select_above(self) -> exp.Select:
         outer = exp.Select()
@@ -234,10 +254,11 @@ class Split:
         return clause
 
     def _lifted(self, node: exp.Expr) -> exp.Expr:
+        for written, meant in self.keys:
+            if self.names.are_same(node, meant):
+                return self._column(written if meant is not written and written != meant else node)
         if isinstance(node, exp.Query):
             return node
-        if any(_folded(node) == _folded(self._key(key)) for key in self.keys):
-            return self._column(node)
         if isinstance(node, exp.Window):
             return self._window(node)
         if _is_aggregate(node) or self._is_of_release(node):
@@ -277,7 +298,7 @@ class Split:
 
     def _name(self, node: exp.Column) -> exp.Expr:
         """A column, which the release has to show, or the alias of an item; a key is a column before it is an alias."""
-        keys = [self._key(key) for key in self.keys]
+        keys = [meant for _, meant in self.keys]
         is_key = any(isinstance(key, exp.Column) and key.name.casefold() == node.name.casefold() for key in keys)
         named = None if node.table or is_key else self._aliased(node)
         return self._column(node) if named is None else named
@@ -299,12 +320,3 @@ class Split:
         if node not in self.read:
             self.read.append(node.copy())
         return exp.column(self.column(self.shown + self.read.index(node)), quoted=True)
-
-
-def _folded(node: exp.Expr) -> exp.Expr:
-    """An expression whose names are alike where they mean the same: neither case nor quotes matter."""
-    folded = node.copy()
-    for name in [folded] if isinstance(folded, exp.Identifier) else list(folded.find_all(exp.Identifier)):
-        name.set("this", name.name.casefold())
-        name.set("quoted", False)
-    return folded

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from dpsql.errors import UnsupportedSQL
+from dpsql.sql.step_formats import format_, printf
 
 MOST_NODES = 2_000
 Said = Callable[[exp.Expr], exp.Expr | None]
@@ -132,9 +133,11 @@ def _ordered(node: exp.Expr) -> exp.Expr | None:
 _BY_NAME: Mapping[str, Said] = {
     **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP", "FORMAT_DATETIME"), _format_date),
     "CLAMP": _clamp,
+    "PRINTF": printf,
 }
 _SAID: Mapping[type[exp.Expr], Said] = {
     exp.ToChar: _to_char,
+    exp.Format: format_,
     exp.Anonymous: _named,
     exp.WidthBucket: _bucket,
     exp.WithinGroup: _ordered,

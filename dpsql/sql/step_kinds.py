@@ -8,13 +8,16 @@ from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.bind import is_of_people
+from dpsql.sql.bind import is_of_people, scope_of
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.item_names import leaves
 from dpsql.sql.mads import has_mad
 from dpsql.sql.parameters import Params
 from dpsql.sql.parentheses import tables_of
 from dpsql.sql.parse import Statement, span_of
 from dpsql.sql.refusals import RECURSIVE
+from dpsql.sql.scopes import Scope
+from dpsql.sql.select_list import items_of, place_of
 from dpsql.sql.split import has_window, is_release
 
 
@@ -42,6 +45,8 @@ class Kinds:
         self.catalog = catalog
         self.params = params
         self._kinds: dict[int, tuple[exp.Expr, bool]] = {}  # with the query, so that no other comes to its number
+        self.without_people = False
+        """Whether the statement reads public tables only: they are then separated from SQL over answers."""
         self.alone: Callable[[exp.Select], tuple[exp.Select, Catalog]] = lambda select: (select, catalog)
         """Puts something in the place of answers inside a SELECT, so that it can be bound."""
 
@@ -65,6 +70,17 @@ class Kinds:
         items = [*([first.this] if first else []), *(each.this for each in select.args.get("joins") or [])]
         return [table for item in items for table in tables_of(item)]
 
+    def names_of(self, select: exp.Select) -> set[str]:
+        """The names of the tables in a SELECT's FROM, and of their columns where these are known, folded."""
+        names: set[str] = set()
+        for item in self.sources(select):
+            names.add(item.alias_or_name.casefold())
+            table = self.catalog.tables.get(item.name.casefold()) if isinstance(item, exp.Table) else None
+            names |= set() if table is None else set(table.by_name)
+            if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select):
+                names |= {each.alias_or_name.casefold() for each in item.this.expressions}
+        return names
+
     def reads_people(self, select: exp.Select, names: Common | None) -> bool:
         """Whether people's rows stand in its FROM."""
         return any(self.holds_people(each, names) for each in self.sources(select))
@@ -78,7 +94,7 @@ class Kinds:
         common = names.find(item.name.casefold()) if names is not None else None
         if common is not None:
             return self.of_people(common.node.this, common.before)
-        return not self.catalog.find(item.name, self._span(item.this)).public
+        return self._is_of_people(item)
 
     def of_people(self, query: exp.Expr, names: Common | None) -> bool:
         """Whether a query makes rows of people, and not an answer."""
@@ -98,7 +114,7 @@ class Kinds:
             return False
         if not is_release(query):
             return True
-        if query.args.get("group") is None and query.args.get("distinct") is None:
+        if self.without_people or (query.args.get("group") is None and query.args.get("distinct") is None):
             return False
         return is_of_people(self.statement, *self.alone(self.closed(self._rows(query), names)), self.params)
 
@@ -106,6 +122,11 @@ class Kinds:
     def _rows(query: exp.Select) -> exp.Select:
         """A SELECT without what stands over its groups, which decides nothing of whose rows they are."""
         rows = query.copy()
+        items, group = items_of(rows), rows.args.get("group")
+        for term in [] if group is None else leaves(group.expressions):
+            at = place_of(term, items)
+            if at is not None:  # places change where items are left out
+                term.replace(items[at][0].copy())
         own = [each for each in rows.expressions if not (has_window(each) or has_mad(each) or each.find(exp.Query))]
         rows.set("expressions", own or [exp.Count(this=exp.Star())])
         for clause in ("qualify", "windows", "order", "limit", "offset"):
@@ -115,11 +136,18 @@ class Kinds:
             rows.set("having", None)
         return rows
 
+    def scope(self, select: exp.Select, names: Common | None) -> Scope:
+        """The columns of a private SELECT's FROM. Raises a QueryRefused."""
+        clauses = {each: select.args[each].copy() for each in ("from_", "with_") if select.args.get(each) is not None}
+        joins = [each.copy() for each in select.args.get("joins") or []]
+        rows = exp.Select(expressions=[exp.Count(this=exp.Star())], **clauses, joins=joins)
+        return scope_of(self.statement, *self.alone(self.closed(rows, names)), self.params)
+
     def asks_people(self, query: exp.Expr, names: Common | None) -> bool:
         """Whether a query reads people's rows anywhere in it."""
         inside = self.within(query, names) if isinstance(query, exp.Query) else names
         for table in query.find_all(exp.Table):
-            if not isinstance(table.this, exp.Identifier):
+            if not isinstance(table.this, exp.Identifier) or isinstance(table.parent, exp.Into):
                 continue
             folded = table.name.casefold()
             if any(folded == each.alias.casefold() for each in query.find_all(exp.CTE)):
@@ -128,9 +156,12 @@ class Kinds:
             if common is not None:
                 if self.asks_people(common.node.this, common.before):
                     return True
-            elif not self.catalog.find(table.name, self._span(table.this)).public:
+            elif self._is_of_people(table):
                 return True
         return False
+
+    def _is_of_people(self, table: exp.Table) -> bool:
+        return self.without_people or not self.catalog.find(table.name, self._span(table.this)).public
 
     def closed(self, select: exp.Select, names: Common | None) -> exp.Select:
         """A SELECT with the CTEs that it reads, so that it stands alone. A name means the same in all of them: each CTE

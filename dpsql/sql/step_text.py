@@ -1,11 +1,13 @@
 """SQL over answers as DuckDB is given it: the checked tree, printed, with our functions' meaning.
 
 A division by zero, a power or a logarithm of what has none and a cast that fails are NULL, and a constant with a point
-is a double, as in private parts; what is too large for a double is infinity in both. All else is as DuckDB has it.
+is a double, as in private parts; what is too large for a double is infinity in both. FLOOR, CEIL, ROUND and TRUNC to
+whole numbers give integers. All else is as DuckDB has it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -17,6 +19,7 @@ from dpsql.sql.dialect import Private, PrivateGenerator
 from dpsql.sql.dialect_nodes import Named, PrivacyClause
 from dpsql.sql.parameters import Params
 from dpsql.sql.step_functions import in_duckdbs
+from dpsql.sql.syntax_words import IN_UTC
 
 _SQL_TYPES = {
     Type.INTEGER: "BIGINT",
@@ -37,6 +40,7 @@ _WRONG_OF_ONE: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Log: ("NaN", "-Infinity"),
 }
 """What stands for no value; infinity is one where the argument is, or the result is too large."""
+_ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 MOST_NODES = 2_000
 """Of a power that is written twice, because whether it has a value depends on both sides."""
 
@@ -60,10 +64,14 @@ def printed(tree: exp.Expr) -> str:
     """The text of a tree. Raises UnsupportedSQL for what only private SELECTs may hold."""
     if any(isinstance(node, Named | PrivacyClause) for node in tree.walk()):
         raise UnsupportedSQL("named arguments (name => value) and OPTIONS belong to releases, not to SQL over answers.")
+    zoned = next((node for node in tree.find_all(exp.DataType) if node.this in _ZONED), None)
+    if zoned is not None:
+        raise UnsupportedSQL(f"the type {zoned.this.value} is not supported in SQL over answers.", hint=IN_UTC)
     try:
         return _DIALECT.generate(tree, identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:  # the printer would leave something out
-        what = str(error).split(" is not supported")[0].split("\n")[0][:80]
+        function = re.search(r"\b[A-Z][A-Z_0-9]{2,}\b", str(error))
+    what = f"{function[0]} in this form" if function else "a part of this query"
     raise UnsupportedSQL(f"{what} cannot be written for DuckDB, which runs SQL over answers.")
 
 
@@ -93,7 +101,15 @@ def meant(tree: exp.Expr, params: Params, used: set[str]) -> exp.Expr:
 def _concerns(node: exp.Expr) -> bool:
     if isinstance(node, exp.Literal):
         return not node.args.get("is_string") and "." in str(node.this)
-    return isinstance(node, (exp.Placeholder, *_DIVIDING, *_PARTIAL)) or type(node) is exp.Cast or _is_partial(node)
+    changed = isinstance(node, (exp.Placeholder, *_DIVIDING, *_PARTIAL)) or type(node) is exp.Cast or _is_partial(node)
+    return changed or _is_rounding(node)
+
+
+def _is_rounding(node: exp.Expr) -> bool:
+    """Return whether a function gives whole numbers here and doubles in DuckDB."""
+    digits = node.args.get("decimals")
+    none = digits is None or isinstance(digits, exp.Neg) or (isinstance(digits, exp.Literal) and digits.this == "0")
+    return isinstance(node, exp.Floor | exp.Ceil | exp.Round | exp.Trunc) and none
 
 
 def _is_partial(node: exp.Expr) -> bool:
@@ -109,6 +125,8 @@ def _one(node: exp.Expr) -> exp.Expr:
         return node
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)
+    if _is_rounding(node):  # no number is a whole one: NULL
+        return exp.TryCast(this=node, to=exp.DataType.build("HUGEINT", dialect="duckdb"))
     if isinstance(node, exp.Pow):
         return _power(node)
     names = {"LOG2": exp.Log, "LOG10": exp.Log}

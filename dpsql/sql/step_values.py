@@ -46,7 +46,8 @@ def _value(node: exp.Subquery, known: Mapping[str, Step]) -> exp.Expr | None:
     if names.count(item.name) != 1:
         return None
     place = names.index(item.name)
-    kind = _TYPES.get(step.columns[place].type)
+    column = step.columns[place]
+    kind = "HUGEINT" if column.wide else _TYPES.get(column.type)
     if kind is None:
         return None
     value = exp.Placeholder(this=value_name(step.relation, place))

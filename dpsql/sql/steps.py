@@ -20,15 +20,20 @@ from dpsql.postprocess.check import COMMON
 from dpsql.schema.columns import TableSchema
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
+from dpsql.sql.constant_places import with_constants_given
 from dpsql.sql.dialect_nodes import Named, said
 from dpsql.sql.earlier_inputs import EarlierInputs
 from dpsql.sql.earlier_parts import EarlierParts
 from dpsql.sql.mads import has_mad, held, with_mads
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
+from dpsql.sql.outer_rows import of_outer_row
 from dpsql.sql.parameters import Params, check_all_used
 from dpsql.sql.parentheses import opened, with_inner_joins
 from dpsql.sql.parse import Statement, parse, span_of
 from dpsql.sql.pasted import in_own_functions, with_calendars
+from dpsql.sql.pasted_tables import with_qualified_tables
+from dpsql.sql.quantified import has_quantifier, without_quantifiers
+from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import is_star
 from dpsql.sql.split import Split, is_release, needs_split
 from dpsql.sql.step_columns import step_columns
@@ -48,13 +53,17 @@ def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, boo
     try:
         statement = parse(sql, several=True)
         used: set[str] = set()
-        own = in_own_functions(statement)
-        plain = opened(replace(own, select=unshared(own)))
+        own = in_own_functions(with_qualified_tables(statement, catalog))
+        plain = opened(replace(own, select=with_constants_given(unshared(own), params, used)))
         steps = Steps(*with_calendars(plain, catalog, params, used), params)
+        if has_quantifier(plain.select):
+            steps.replace_quantifiers()
         steps.used |= used
         if not steps.several():
             return None
-    except QueryRefused:
+    except QueryRefused as refusal:
+        if "unknown table" in refusal.about:
+            raise
         return None
     check_steps(statement)
     if statement.goal is not None:
@@ -81,9 +90,27 @@ class Steps:
         self.prefix = unwritten(statement.sql, "__shown_")
         self.kinds.alone = self._for_kinds
 
+    def replace_quantifiers(self) -> None:
+        """Put values in the place of ALL (SELECT ...) and ANY (SELECT ...) of answers.
+
+        Rows of people stay: whether a column of theirs holds a NULL, which decides between TRUE and NULL, would be
+        guessed from two noisy counts."""
+        names = self.kinds.within(self.statement.select, None)
+
+        def is_answer(inner: exp.Select) -> bool:
+            asks = self.kinds.asks_people(inner, names)
+            return asks and not (self.kinds.of_people(inner, names) or self._is_of_rows(inner, names))
+
+        tree = without_quantifiers(self.statement.select.copy(), self.sql, is_answer)
+        self.statement = self.kinds.statement = replace(self.statement, select=tree)
+
+    def _is_of_rows(self, select: exp.Select, names: Common | None) -> bool:
+        return self.kinds.reads_people(select, self.kinds.within(select, names)) and not is_release(select)
+
     def several(self) -> bool:
         """Whether there is SQL over a release."""
         tree = self.statement.select
+        self.kinds.without_people = not self.kinds.asks_people(tree, None)
         names = self.kinds.within(tree, None)
         if isinstance(tree, exp.Select) and self.kinds.reads_people(tree, names):
             above = needs_split(tree, lambda inner: self.kinds.asks_people(inner, names))
@@ -151,13 +178,24 @@ class Steps:
             step = self._step(select, names)
             columns: list[exp.Expr] = [exp.column(exp.to_identifier(each.name)) for each in step.columns]
             return exp.Select(expressions=columns, from_=exp.From(this=_table(step.relation)))
-        split = Split(self.sql, select, lambda inner: self.kinds.asks_people(inner, names))
+
+        def scope() -> Scope:
+            return self.kinds.scope(select, names)
+
+        split = Split(self.sql, select, lambda inner: self.kinds.asks_people(inner, names), scope)
         step = self._step(split.release, names, split)
         above = split.above(step.relation)
         for node in [each for each in above.find_all(exp.Query) if each is not above]:
             if node.parent is not None and self._outermost_inside(node, above):
-                node.replace(self.query(node.copy(), names))
+                node.replace(self._beside(node, select, names))
         return above
+
+    def _beside(self, node: exp.Query, select: exp.Select, names: Common | None) -> exp.Query:
+        """A sub-query in an expression of a SELECT, as SQL over answers."""
+        try:
+            return self.query(node.copy(), names)
+        except QueryRefused as error:
+            raise of_outer_row(error, self.kinds.names_of(select)) or error from None
 
     @staticmethod
     def _outermost_inside(node: exp.Expr, above: exp.Expr) -> bool:
@@ -219,7 +257,10 @@ class Steps:
                 if not isinstance(inner, exp.Expr):
                     continue
                 for node in [each for each in inner.find_all(exp.Query) if self._is_first(each, inner)]:
-                    node.replace(self.query(node.copy(), names))
+                    beside = query if isinstance(query, exp.Select) else None
+                    node.replace(
+                        self.query(node.copy(), names) if beside is None else self._beside(node, beside, names)
+                    )
 
     @staticmethod
     def _is_first(node: exp.Expr, inside: exp.Expr) -> bool:
@@ -276,7 +317,7 @@ class Steps:
         """Names for items that have none: their own words."""
         items: list[exp.Expr] = []
         for item in select.expressions:
-            if isinstance(item, exp.Alias | exp.Column | exp.Columns) or is_star(item):
+            if isinstance(item, exp.Alias | exp.Column) or is_star(item) or item.find(exp.Columns) is not None:
                 items.append(item)
             else:
                 items.append(exp.alias_(item, exp.to_identifier(self._words(item), quoted=True)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import Span, SQLSyntaxError, UnknownColumn, UnknownTable, UnsupportedSQL
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Fact, Literal, Slot, call, columns, conjuncts, unfiltered
 from dpsql.plan.functions import FUNCTIONS
@@ -34,14 +34,17 @@ class Membership:
     def __init__(self, inner: Callable[[exp.Select], Found], rows: Callable[[exp.Select], People | None]) -> None:
         self._inner = inner
         self._rows = rows
+        self._of_filter = False
+        """The condition that was bound last is FALSE where it would be NULL."""
 
     def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         """The marked column of a membership, the same one for the same words; None for any other node. Raises a
         QueryRefused."""
         if node not in outer.memberships:
+            self._of_filter = False
             marked = self._bound(node, outer)
-            if marked is None:
-                return None
+            if marked is None or self._of_filter:  # elsewhere, the same words may be NULL
+                return marked
             outer.memberships[node] = marked
         return outer.memberships[node]
 
@@ -105,7 +108,10 @@ class Membership:
         around = [other for _, _, other in sides if places_of(other) and places_of(other).isdisjoint(own)]
         items = [_equal(*each, outer) for each in sides if each[2] not in around]
         apart = [(one, other) for one, other in items if not places_of(other) <= own]
-        nullable = _nullable(asked, items, apart, span)
+        plain = len(items) == 1 and not asked.pairs and asked.condition is None and not apart
+        nullable = _nullable(asked, items, span, plain=plain or _filters(node))
+        self._of_filter = nullable and not plain
+        nullable = nullable and plain
         conditions = [*([] if asked.condition is None else [asked.condition]), *(_is_equal(*pair) for pair in apart)]
         keys = (*(pair for pair in items if pair not in apart), *asked.pairs)
         reads = frozenset[str]().union(*(places_of(each) for each in (*(one for one, _ in keys), *conditions))) - own
@@ -124,7 +130,13 @@ class Membership:
 
     def _asked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> _Asked:
         """The rows of a sub-query, by its FROM where it is row-wise. Raises UnsupportedSQL where it is an answer."""
-        people, relation = self._inner(select)
+        try:
+            people, relation = self._inner(select)
+        except (UnknownColumn, UnknownTable) as error:
+            from dpsql.sql.outer_rows import of_outer_row  # most names mean something
+
+            names = {part.alias.casefold() for part in outer.scope.parts or (outer.scope,)} | set(outer.scope.columns)
+            raise of_outer_row(error, names) or error from None
         if people is not None:
             inside = outer.inside(select, people, self)
             predicate = inside.where()
@@ -178,7 +190,7 @@ def _one_aggregate(select: exp.Select, inside: SelectBinder, span: Span | None) 
     slot = inside.aggregate(items[0][0]) if len(items) == 1 else None
     if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
         raise UnsupportedSQL("a sub-query as a value is one aggregate, such as (SELECT MAX(x) FROM t).", span=span)
-    if slot.type is Type.OTHER:
+    if slot.type.opaque:
         raise UnsupportedSQL("a sub-query as a value is a number, a text, a boolean or a time.", span=span)
     return next(iter(inside.aggregations)), slot.type
 
@@ -193,9 +205,16 @@ def _sides(
     return [(each, outer.inner.bind(each), other) for each, other in zip(values, wanted, strict=True)]
 
 
-def _nullable(asked: _Asked, items: list[Pair], apart: list[Pair], span: Span | None) -> bool:
-    """Whether the mark can be NULL. Raises UnsupportedSQL where that takes more than one value beside one column."""
-    plain = len(items) == 1 and not asked.pairs and asked.condition is None and not apart
+def _filters(node: exp.Expr) -> bool:
+    """Whether a condition only decides which rows are kept: there NULL is as good as FALSE."""
+    while isinstance(node.parent, exp.And | exp.Or | exp.Paren):
+        node = node.parent
+    return isinstance(node.parent, exp.Where)
+
+
+def _nullable(asked: _Asked, items: list[Pair], span: Span | None, *, plain: bool) -> bool:
+    """Whether the mark can be NULL. Raises UnsupportedSQL where it can and is not `plain`: of one value beside one
+    column, or in a filter."""
     nullable = any(unfiltered(side).nullable for pair in items for side in pair)
     if nullable and not plain:
         raise UnsupportedSQL(

@@ -12,8 +12,11 @@ from itertools import pairwise
 
 from sqlglot.tokens import Token, TokenType
 
+from dpsql.errors import Span, SQLSyntaxError
 from dpsql.sql.dialect_nodes import OwnWords
 
+IN_UTC = "Write TIMESTAMP: TIMESTAMP '2024-01-31 10:30:00+02:00' and CAST(x AS TIMESTAMP) read an offset, and give UTC."
+"""What to write in place of a type with a time zone."""
 Said = tuple[str, str]
 """A sentence without its stop, and a hint or ""."""
 
@@ -84,7 +87,7 @@ _ELSEWHERE = {
 def in_own_words(description: str, word: str) -> Said:
     """What a syntax error says, and what to write. description: the parser's words; word: the text at the place."""
     if isinstance(description, OwnWords):
-        return str(description), ""
+        return str(description), description.hint
     plain = description.split(" but got ", maxsplit=1)[0].rstrip(".")
     for pattern, say in _KNOWN:
         if found := re.fullmatch(pattern, plain):
@@ -96,9 +99,25 @@ def in_own_words(description: str, word: str) -> Said:
     return (f'"{word}" is not understood here' if word else "the text is not understood here"), ""
 
 
+def is_zoned(before: Token, token: Token) -> bool:
+    """Whether two words begin TIMESTAMP WITH TIME ZONE."""
+    return before.text.upper() in {"TIMESTAMP", "TIME"} and token.text.upper() in {"WITH", "WITHOUT"}
+
+
+def without_meaning(sql: str, tokens: Sequence[Token], place: int) -> SQLSyntaxError:
+    """The refusal of the token at this place, which no rule reads."""
+    token = tokens[place]
+    what = "parameters are written :name" if token.text == "?" else f"{token.text.upper()[:40]} has no meaning here"
+    hint = IN_UTC if place and is_zoned(tokens[place - 1], token) else ""
+    return SQLSyntaxError(f"{what}.", span=Span(sql, token.start, token.end), hint=hint)
+
+
 def foreign_words(tokens: Sequence[Token]) -> tuple[str, Token, Token] | None:
     """What is said of other engines' words in a text that is not understood, and where they stand."""
     for before, token in pairwise(tokens):
+        if is_zoned(before, token):
+            words = f"{before.text.upper()} {token.text.upper()} TIME ZONE"
+            return f"{words} is not understood here. {IN_UTC}", before, token
         if token.token_type is TokenType.STRING and before.text in ("r", "R") and before.end + 1 == token.start:
             return "a text is written '...', without r before it: no character of it is an escape.", before, token
         if before.text.upper() == "KEEP" and token.token_type is TokenType.L_PAREN:

@@ -16,7 +16,6 @@ from dpsql.plan.expressions import Column, Expr, call, columns
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, Scan, Source, Union, Windows, exprs_of, nodes_of
 from dpsql.plan.query import Query
-from dpsql.schema.columns import Type
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import columns_of
 from dpsql.sql.scopes import Statementwide
@@ -69,7 +68,7 @@ def _tied(source: Source, read: set[Name]) -> Source:
 
 def _compared(column: Column) -> Expr:
     """A column as rows are told apart by it; of a value that is only there or not, whether it is there."""
-    if column.type is not Type.OTHER:
+    if not column.type.opaque:
         return column
     made = call(FUNCTIONS["is_null"], column)
     assert made is not None  # anything may be NULL

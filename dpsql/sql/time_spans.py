@@ -32,15 +32,34 @@ def is_between(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.function.name == "microseconds_between"
 
 
-def compared(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr | None:
-    """INTERVAL beside the time between two timestamps, in microseconds; None where it stands elsewhere."""
+def is_age(node: exp.Expr) -> bool:
+    """Whether a node is a call of AGE."""
+    return type(node) is exp.Anonymous and str(node.this).upper() == "AGE"
+
+
+def beside_interval(node: exp.Expr) -> bool:
+    """Whether a node is compared with an INTERVAL."""
+    outer = _comparison_of(node)
+    return outer is not None and any(isinstance(each.unnest(), exp.Interval) for each in outer.iter_expressions())
+
+
+def _comparison_of(node: exp.Expr) -> exp.Expr | None:
+    """The comparison that a node is an operand of, in parentheses or not."""
     outer = node.parent
     while isinstance(outer, exp.Paren):
         outer = outer.parent
-    if not isinstance(outer, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ | exp.NEQ | exp.Between):
+    compares = isinstance(outer, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ | exp.NEQ | exp.Between)
+    return outer if compares else None
+
+
+def compared(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr | None:
+    """INTERVAL beside the time between two timestamps, or beside AGE, in microseconds; None where it stands
+    elsewhere."""
+    outer = _comparison_of(node)
+    if outer is None:
         return None
-    others = [each for each in outer.iter_expressions() if not isinstance(each.unnest(), exp.Interval)]
-    if not others or not all(is_between(bind(each)) for each in others):
+    others = [each.unnest() for each in outer.iter_expressions() if not isinstance(each.unnest(), exp.Interval)]
+    if not others or not all(is_age(each) or is_between(bind(each)) for each in others):
         return None
     unit, amount = interval_of(binder, node)
     size = unit.months * _MONTH if unit.months else unit.microseconds

@@ -17,6 +17,20 @@ from dpsql.sql.scopes import Scope, Statementwide
 from dpsql.sql.select_list import fresh
 
 
+def branches_of(union: exp.Union) -> list[exp.Expr]:
+    """The queries of UNION ALL, those inside parentheses without a name too, in the order of the text."""
+    branches: list[exp.Expr] = []
+    pending: list[exp.Expr] = [union]
+    while pending:
+        node = pending.pop()
+        node = node.this if isinstance(node, exp.Subquery) and not node.args.get("alias") else node
+        if isinstance(node, exp.Union):
+            pending += [node.expression, node.this]
+        else:
+            branches.append(node)
+    return branches
+
+
 def union_of(whole: Statementwide, node: exp.Union, relations: Sequence[People]) -> People:
     """The rows of all branches, columns by their places. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL."""
     names = [name for name, _ in relations[0].scope.starred]
@@ -99,10 +113,11 @@ def column_of_union(
     kinds = {part.type for part in parts if not _is_null(part)} or {Type.INTEGER}
     if kinds == {Type.INTEGER, Type.REAL}:
         kinds = {Type.REAL}
-    if len(kinds) > 1 or Type.OTHER in kinds:
+    if len(kinds) > 1 or any(kind.opaque for kind in kinds):
         raise TypeMismatch(
             f'{of} have {" and ".join(sorted(kinds))} in the column "{name}".',
             span=span_of(whole.sql, node),
+            hint=f'Declare a type: types={{"{name}": "text"}}.' if Type.OBJECT in kinds else "",
         )
     kind = kinds.pop()
     held = [unfiltered(part) for part in parts]

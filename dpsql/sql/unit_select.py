@@ -19,7 +19,6 @@ from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, Fact, between_integers, rebuild
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.nodes import Filter, PerUnit, Source
-from dpsql.schema.columns import Type
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
@@ -161,7 +160,7 @@ class UnitSelect(SelectBinder):
         return columns
 
     def check_argument(self, kind: AggregateFunction, expr: Expr, node: exp.Expr) -> None:
-        if kind.ranked and expr.type is Type.OTHER:
+        if kind.ranked and expr.type.opaque:
             raise self.unfit(kind, expr, node)
         super().check_argument(kind, expr, node)
 

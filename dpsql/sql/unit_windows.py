@@ -48,7 +48,7 @@ def _over_unit(
         return None
     if any(is_star(item) for item, _ in items_of(select)):
         return None
-    split = Split(whole.sql, select, lambda _query: False)
+    split = Split(whole.sql, select, lambda _query: False, lambda: source.scope)
     groups = UnitSelect(whole, split.release, source, member, joined=joined)
     if not groups.applies():
         return None

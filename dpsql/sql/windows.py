@@ -19,6 +19,8 @@ from dpsql.sql.aggregates import AggregateBinder
 from dpsql.sql.dialect_nodes import Named
 from dpsql.sql.nulls import is_null
 from dpsql.sql.parse import span_of
+from dpsql.sql.real_windows import in_steps, of_steps, steps_in_one
+from dpsql.sql.refusals import as_text
 from dpsql.sql.same_unit import OWN, Kind, People, Rows
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import fresh
@@ -43,21 +45,24 @@ class WindowBinder:
         self.rows = rows
         self.binder = binder
         self.inside = False
+        self._steps: Literal | None = None
+        """Of the call that is being bound: how many of its steps make 1."""
         self.calls: dict[WindowCall, Column] = {}
         self._taken: set[str] = set()
         self._place = ""
         self._known = known_of(rows.source)
         self._named = {each.name.casefold(): each for each in select.args.get("windows") or []}
 
-    def column(self, node: exp.Window, alias: str = "") -> Column:
-        """The column that a window makes, the same one for the same words. Raises a QueryRefused."""
+    def value(self, node: exp.Window, alias: str = "") -> Expr:
+        """What a window gives a row: a column, the same one for the same words, or the real of its steps. Raises a
+        QueryRefused."""
         if self.inside:
             raise SQLSyntaxError(
                 "a window function cannot stand inside another.",
                 span=span_of(self.sql, node),
                 hint="Write the inner one in a sub-query.",
             )
-        self.inside = True
+        self.inside, self._steps = True, None
         try:
             call = self._call(node)
         finally:
@@ -69,7 +74,8 @@ class WindowBinder:
             name = fresh(alias or call.function.name.casefold(), self._taken)
             held = call.fact(lambda expr: fact(expr, self._known))
             self.calls[call] = Column(name, call.type, held, self._place)
-        return self.calls[call]
+        column = self.calls[call]
+        return column if self._steps is None else of_steps(self.binder.inner, column, self._steps, node)
 
     def over(self, source: Source) -> Source:
         """The rows with the columns of all windows."""
@@ -115,10 +121,11 @@ class WindowBinder:
         if inner.this is None:
             raise SQLSyntaxError(f"{function} takes a value.", span=span_of(self.sql, inner))
         argument = self.binder.inner.bind(inner.this)
-        if argument.type is Type.OTHER:
+        if argument.type.opaque:
             raise TypeMismatch(
                 f"{function}({argument}): columns of its type can only be counted or tested for NULL.",
                 span=span_of(self.sql, inner),
+                hint=as_text(argument),
             )
         return argument
 
@@ -174,20 +181,19 @@ class WindowBinder:
             )
         argument = self.binder.argument(call, condition)
         if argument is not None:
-            self._check_aggregated(function, call, argument)
+            argument = self._aggregated(function, call, argument)
         frame = frame_of(self.sql, node, order, self.binder.inner)
         return WindowCall(function, argument, partition, () if frame == WHOLE else order, frame)
 
-    def _check_aggregated(self, function: WindowFunction, call: Written, argument: Expr) -> None:
-        """Sums of reals depend on the order of addition, and the largest text is nobody's number."""
+    def _aggregated(self, function: WindowFunction, call: Written, argument: Expr) -> Expr:
+        """What is aggregated: reals are added in whole steps. The largest text is nobody's number."""
         if function.name in ("SUM", "AVG") and argument.type is Type.REAL:
-            raise UnsupportedSQL(
-                f"{function} OVER (...) of reals is not supported: their sum depends on the order of addition.",
-                span=span_of(self.sql, call.node),
-                hint=f"Count in whole steps: {function}(CAST(ROUND(100 * x) AS BIGINT)) OVER (...) / 100.",
-            )
-        if function.name in ("MIN", "MAX") and argument.type in (Type.TEXT, Type.OTHER):
+            held = fact(argument, self._known)
+            self._steps = steps_in_one(function.name, argument, held, span_of(self.sql, call.node))
+            return in_steps(self.binder.inner, argument, self._steps, call.node)
+        if function.name in ("MIN", "MAX") and (argument.type is Type.TEXT or argument.type.opaque):
             raise self.binder.unfit(call.kind, argument, call.node)
+        return argument
 
     # Its clauses.
 
@@ -235,10 +241,11 @@ class WindowBinder:
         expr = self.binder.inner.bind(node)
         if isinstance(expr, Literal):
             raise SQLSyntaxError(f"{clause} {expr} is a constant.", span=span_of(self.sql, node))
-        if expr.type is Type.OTHER:
+        if expr.type.opaque:
             raise TypeMismatch(
                 f"{clause} {expr}: columns of its type can only be counted or tested for NULL.",
                 span=span_of(self.sql, node),
+                hint=as_text(expr),
             )
         return expr
 

@@ -10,10 +10,11 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.casts import cast_name
 from dpsql.plan.functions.dates import NODES, PARTS, UNITS
 from dpsql.schema.columns import Type
-from dpsql.sql.own_words import own_word
+from dpsql.sql.own_words import no_time, own_word
 from dpsql.sql.scalars import RULES, Bind, ScalarBinder
+from dpsql.sql.syntax_words import IN_UTC
 from dpsql.sql.time_formats import FORMATS, format_date
-from dpsql.sql.time_spans import bucket, compared, is_between, part_of
+from dpsql.sql.time_spans import bucket, compared, is_age, is_between, part_of
 
 _NOTHING = Literal(None, Type.INTEGER)
 _INTERVAL = "Write d + INTERVAL 3 DAY, and add another for other units."
@@ -48,14 +49,16 @@ def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     name = cast_name(value.type, target)
     if name is None or (sizes and target != "DECIMAL"):
         wanted = own_word(to.sql("duckdb"), to, binder.sql)
-        raise UnsupportedSQL(f"CAST of {value.type} to {wanted} is not supported.", span=binder.span(node))
+        zoned = target in {"TIMESTAMPTZ", "TIMESTAMPLTZ"}
+        what = f"CAST of {value.type} to {wanted} is not supported."
+        raise UnsupportedSQL(what, span=binder.span(node), hint=IN_UTC if zoned else "")
     if name == "":
         return value
     digits = _digits(binder, node, sizes) if target == "DECIMAL" else []
     result = binder.apply(name, node, [value, *digits])
     written_as_time = isinstance(node.this, exp.Literal) and result.type.temporal
     if written_as_time and isinstance(result, Literal) and result.value is None:  # DATE '2020-13-01'
-        raise TypeMismatch(f"{value} is not a {result.type}.", span=binder.span(node))
+        raise no_time(value, result.type, binder.span(node))
     return result
 
 
@@ -96,23 +99,29 @@ def _on_time(binder: ScalarBinder, name: str, node: exp.Expr, args: list[Expr]) 
 
 
 def _part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    return _part_of(binder, node, _word(binder, node.this, dict(PARTS), "part", node), bind(node.expression))
+    return _part_of(binder, node, _word(binder, node.this, dict(PARTS), "part", node), (node.expression, bind))
 
 
-def _part_of(binder: ScalarBinder, node: exp.Expr, part: str, value: Expr) -> Expr:
+def _part_of(binder: ScalarBinder, node: exp.Expr, part: str, operand: tuple[exp.Expr, Bind]) -> Expr:
+    written, bind = operand
+    if is_age(written.unnest()):
+        from dpsql.sql.completed_units import part_of_age  # few texts have one
+
+        return part_of_age(binder, part, written.unnest(), bind)
+    value = bind(written)
     found = part_of(binder, part, node, value) if is_between(value) else None
     return _on_time(binder, f"extract_{part}", node, [value]) if found is None else found
 
 
 def _part_function(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    return _part_of(binder, node, NODES[type(node).__name__], bind(node.this))
+    return _part_of(binder, node, NODES[type(node).__name__], (node.this, bind))
 
 
 def _date_part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if len(node.expressions) != 2:
         raise SQLSyntaxError("DATE_PART takes 2 arguments, a part and a time.", span=binder.span(node))
     part = _word(binder, node.expressions[0], dict(PARTS), "part", node)
-    return _part_of(binder, node, part, bind(node.expressions[1]))
+    return _part_of(binder, node, part, (node.expressions[1], bind))
 
 
 def _truncate(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
@@ -168,7 +177,7 @@ def _alone(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     raise UnsupportedSQL(
         "an INTERVAL stands only beside + or - and a time, and compared with one timestamp less another.",
         span=binder.span(node),
-        hint="Write d + INTERVAL 1 DAY, or DATE_DIFF('day', a, b) for the time between two.",
+        hint="Write d + INTERVAL 1 DAY, or DATE_SUB('day', a, b) for the whole days between two times.",
     )
 
 
@@ -212,6 +221,10 @@ _named = RULES[exp.Anonymous]
 def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if str(node.this).upper() in ("DATE_PART", "DATEPART"):
         return _date_part(binder, node, bind)
+    if str(node.this).upper() in ("DATE_SUB", "DATESUB") or is_age(node):
+        from dpsql.sql.completed_units import compared_age, date_sub  # few texts have one
+
+        return compared_age(binder, node, bind) if is_age(node) else date_sub(binder, node, bind)
     if str(node.this).upper() in FORMATS:
         return format_date(binder, node, bind)
     if str(node.this).upper() == "REGEXP_CONTAINS":

@@ -19,7 +19,10 @@ def test_the_half_width_of_a_column_is_that_of_its_widest_level(how: str) -> Non
     shown = session.query(sql, epsilon=1).intervals()
     for name in ("n", "s"):
         widths = (shown[f"{name}_high"] - shown[f"{name}_low"]) / 2
-        assert told[name] == pytest.approx(widths.max())
+        if name == "n":  # rounded: by less than 1, and for each of three groups where CUBE adds them up
+            assert widths.max() <= told[name] <= widths.max() + (3 if "CUBE" in how else 1)
+        else:
+            assert told[name] == pytest.approx(widths.max())
         if "SETS" not in how:
             assert widths.min() < 0.8 * widths.max()
     assert told["a"] is None

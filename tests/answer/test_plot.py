@@ -79,6 +79,12 @@ def test_one_row_and_values_without_intervals() -> None:
     figure = ask("SELECT COUNT(*) AS n, MEDIAN(x) AS m FROM t").plot()
     assert [len(axis.lines[0].get_xdata()) for axis in figure.axes] == [1, 1]
     assert bars_of(figure.axes[1]) == []
+    assert [text.get_text() for text in figure.texts] == ["95 % intervals (none for m), epsilon 1"]
+
+
+def test_the_caption_of_medians_claims_no_intervals() -> None:
+    figure = ask("SELECT k, MEDIAN(x) AS m FROM t GROUP BY k").plot()
+    assert [text.get_text() for text in figure.texts] == ["no intervals, epsilon 1"]
 
 
 def test_only_the_first_groups_are_drawn() -> None:

@@ -33,7 +33,7 @@ SLICED = [
 ]
 
 ROWS_OF_TWO = Shape(
-    {"b": "boolean", "q": "int64", "h": object},
+    {"b": "boolean", "q": "int64", "h": "str"},
     {"nullable": {"b": False, "q": False}, "bounds": {"q": (0, 2)}, "keys": {"h": ["a", None]}},
 )
 UNIVERSE: list[tuple[Any, ...]] = [
@@ -46,7 +46,7 @@ FOLLOWING = (
     "SELECT b, COUNT(*), SUM(q) FROM t GROUP BY b",
     "SELECT b, COUNT(q), AVG(q) FROM t GROUP BY b",
 )
-IN_NEITHER = Shape({"b": "boolean", "q": "int64", "h": object}, {"keys": {"h": ["a", "b"]}})
+IN_NEITHER = Shape({"b": "boolean", "q": "int64", "h": "str"}, {"keys": {"h": ["a", "b"]}})
 SOMETIMES = (
     "SELECT h, COUNT(*) FROM t GROUP BY h",
     "SELECT b, COUNT(*) FROM t WHERE b IS NOT NULL GROUP BY b",

@@ -330,7 +330,7 @@ NUMBERS: list[Column] = [
 ]  # fmt: skip
 TEXTS: list[Column] = [
     ("str", ["a", "b", "c", None], {"keys": ["a", "b"]}),
-    ("object", ["a", "a ", "A", "é", "e\u0301", "", None, 5], {"keys": ["a", "é", "", None]}),
+    ("object", ["a", "a ", "A", "é", "e\u0301", "", None, 5], {"types": "text", "keys": ["a", "é", "", None]}),
     ("str", ["a", "b", "c", "d", None], {}),
     ("category", ["a", "b", "c", None], {"keys": ["c", "a"]}),
     ("Int64", [0, 1, 2, None, 7], {"bounds": (0, 2)}),
@@ -339,15 +339,24 @@ TEXTS: list[Column] = [
      {"types": "date", "bounds": ("2024-01-01", "2024-01-03")}),
     ("float64", [0.0, -0.0, 1.5, NAN, INF], {"keys": [0, 1.5]}),
 ]  # fmt: skip
-UNITS: list[tuple[str, Sequence[Any]]] = [
-    ("int64", [1, 2, 3, -(2**63), 2**63 - 1]),
-    ("str", ["a", "a ", "A", "", "\u00e9"]),
-    ("float64", [1.0, 1.5, INF, -INF, 2.0**60]),
-    ("boolean", [True, False]),
-    ("uint64", [1, 2**63, 2**64 - 1, 5]),
-    ("object", [1, "1", 2.5, Decimal("1e40"), True]),
-    ("datetime64[ns]", [pd.Timestamp(1), pd.Timestamp(2), pd.Timestamp("2024-01-01")]),
-    ("Int64", [1, 2, 3, 4]),
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """One person, whose cells are different objects."""
+
+    cells: tuple[Any, ...]
+
+
+UNITS: list[Column] = [
+    ("int64", [1, 2, 3, -(2**63), 2**63 - 1], {}),
+    ("str", ["a", "a ", "A", "", "\u00e9"], {}),
+    ("float64", [1.0, 1.5, INF, -INF, 2.0**60], {}),
+    ("boolean", [True, False], {}),
+    ("uint64", [1, 2**63, 2**64 - 1, 5], {}),
+    ("object", [Spelled((1, "1")), 2.5, Decimal("1e40"), True], {"types": "text"}),
+    ("datetime64[ns]", [pd.Timestamp(1), pd.Timestamp(2), pd.Timestamp("2024-01-01")], {}),
+    ("Int64", [1, 2, 3, 4], {}),
 ]
 NULLS = {"str", "object", "category", "boolean", "Int64", "datetime64[ns]", "float64"}
 
@@ -372,7 +381,7 @@ class World:
     """t(u, x, y, k, g) and, where units are declared, o(u, z, k) are people's; p(k, w) is public."""
 
     columns: Mapping[str, Column]
-    unit: tuple[str, Sequence[Any]] | None
+    unit: Column | None
     limits: Mapping[str, int]
     public: list[Row]
     nullable: Mapping[str, bool] = field(default_factory=dict)
@@ -410,7 +419,8 @@ class World:
         )
         said: dict[str, Any] = {}
         for column in dtypes:
-            for word, value in (self.columns[column][2] if column in self.columns else {}).items():
+            of = self.unit if column == "u" and self.unit is not None else self.columns.get(column)
+            for word, value in (of[2] if of is not None else {}).items():
                 said.setdefault(word, {})[column] = value
         if name == "p":
             return dpsql.Table(frame, public=True, types=said.get("types"), max_matches={"k": 2})
@@ -430,7 +440,9 @@ class World:
     def row(self, rng: random.Random, table: str, unit: Any) -> Row:
         names = {"t": "xykg", "o": "zk"}[table]
         cells = tuple(rng.choice(self.columns[name][1]) for name in names)
-        return (unit, *cells) if self.unit is not None else cells
+        if self.unit is None:
+            return cells
+        return (rng.choice(unit.cells) if isinstance(unit, Spelled) else unit, *cells)
 
     def rows(self, rng: random.Random, unit: Any, most: int) -> Data:
         """Some rows of one unit."""

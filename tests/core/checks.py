@@ -123,7 +123,9 @@ def calibrated(
     relation = Neighbours.of(neighbours)
     catalog = Catalog({"t": schema})
     terms = prepare.Terms(loss.epsilon, loss.delta)
-    made = prepare.prepare(sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism).release
+    made = prepare.prepare(
+        sql, catalog, relation, terms, params=params, strategy=strategy, mechanism=mechanism
+    ).releases[0]
     assert made.cost.within(loss), f"{sql}: {made.cost} charged of {loss}"
     return made
 
@@ -413,7 +415,7 @@ class Rule:
 
 
 ROWS = Shape(
-    {"x": "float64", "y": "float64", "p": "int64", "n": "Int64", "g": object},
+    {"x": "float64", "y": "float64", "p": "int64", "n": "Int64", "g": "str"},
     {"bounds": {"x": (-1, 3), "y": (-1, 3), "p": (20, 30), "n": (-4, 5)}, "nullable": {"x": False}},
 )
 UNIVERSE: tuple[Row, ...] = (
@@ -521,7 +523,7 @@ def check_order_of_groups() -> None:
     """Groups are shown in order of their keys, however the rows stand, NULL last."""
     sql = "SELECT s, COUNT(*) AS n FROM t GROUP BY s"
     for cells in (["c", "a", None, "b"], ["b", None, "a", "c"]):
-        found = dpsql.query(pd.DataFrame({"s": series(cells * 400, object)}), sql, epsilon=1, delta=1e-3)
+        found = dpsql.query(pd.DataFrame({"s": series(cells * 400, "str")}), sql, epsilon=1, delta=1e-3)
         assert [row[0] for row in found] == ["a", "b", "c", None]
 
 
@@ -634,7 +636,7 @@ def check_answers() -> None:
     """At an enormous epsilon the answers are those of the clipped table: filters, NULLs and groups as in SQL."""
     frame = pd.DataFrame({
         "x": [1.7, 1.99, 2.0, 2.5, np.nan, 9.0], "k": [4, 4, 5, 5, 5, 4],
-        "g": series(["a", None, None, "a", "b", "b"], object),
+        "g": series(["a", None, None, "a", "b", "b"], "str"),
     })  # fmt: skip
     facts: dict[str, Any] = {"bounds": {"x": (0, 3), "k": (4, 5)}, "keys": {"g": ["a", "b", None]}}
     expected = {

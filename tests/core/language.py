@@ -32,8 +32,8 @@ def day(text: str | None) -> Any:
 
 PEOPLE = Shape(
     {
-        "i": "int64", "n": "Int64", "x": "float64", "u": "float64", "b": "boolean", "g": object, "h": "str",
-        "d": object, "t": "datetime64[us]",
+        "i": "int64", "n": "Int64", "x": "float64", "u": "float64", "b": "boolean", "g": "str", "h": "str",
+        "d": "str", "t": "datetime64[us]",
     },
     {
         "bounds": {"i": (-2, 5), "n": (1, 4), "x": (-1, 2), "d": ("2020-01-30", "2020-03-02")},
@@ -352,7 +352,7 @@ def check_neighbours() -> None:
 
 ANSWERS_OF = pd.DataFrame({
     "k": [4, 4, 5, 5, 5, 4], "z": pd.array([1, None, 2, None, 3, 1], dtype="Int64"),
-    "g": series(["a", None, None, "a", "b", "c"], object), "h": series(["x", "x", "y", None, "y", "q"], object),
+    "g": series(["a", None, None, "a", "b", "c"], "str"), "h": series(["x", "x", "y", None, "y", "q"], "str"),
 })  # fmt: skip
 FACTS: dict[str, Any] = {"bounds": {"k": (4, 5), "z": (1, 3)}}
 ANSWERS: dict[str, list[tuple[Any, ...]]] = {

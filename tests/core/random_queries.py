@@ -11,8 +11,8 @@ from tests.core.checks import INF, NAN, Row, Shape
 
 SHAPE = Shape(
     {
-        "i": "int64", "p": "int64", "f": "float64", "u": "float64", "n": "Int64", "g": object, "h": "str",
-        "b": "boolean", "d": "bool", "o": object,
+        "i": "int64", "p": "int64", "f": "float64", "u": "float64", "n": "Int64", "g": "str", "h": "str",
+        "b": "boolean", "d": "bool", "o": "str",
     },
     {"bounds": {"i": (-2, 5), "p": (20, 30), "f": (-1, 2), "n": (0, 2), "o": (0, 4)}, "types": {"o": "integer"}},
 )  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpsql.executors.pandas import columns
 from dpsql.plan import evaluation, row_local
+from dpsql.plan.expressions import Vector
 from dpsql.plan.functions import FUNCTIONS, conditional, real_functions
 from dpsql.schema.columns import Type
 from tests.core.row_local_checks import PATHS, check_path
@@ -106,14 +107,16 @@ def compute_the_last_cells_otherwise(patch: Patch) -> None:
 
 def take_the_largest_for_all(patch: Patch) -> None:
     """GREATEST in a precision that the block's largest cell decides."""
-    honest = conditional.one_zero
+    honest = conditional._merge
 
-    def rounded(values: Any) -> Any:
-        if values.dtype.kind != "f" or not len(values):
-            return honest(values)
-        return values.astype(np.float32).astype(float) if np.abs(values).max() > 1e6 else honest(values)
+    def rounded(a: Any, b: Any, operation: Any) -> Any:
+        found = honest(a, b, operation)
+        values = found.values
+        if values.dtype.kind != "f" or not len(values) or not np.abs(values).max() > 1e6:
+            return found
+        return Vector(values.astype(np.float32).astype(float), found.valid)
 
-    patch.setattr(conditional, "one_zero", rounded)
+    patch.setattr(conditional, "_merge", rounded)
 
 
 def check_use(name: str, *kinds: Type) -> None:

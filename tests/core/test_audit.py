@@ -87,7 +87,7 @@ def statistics(draws: Any, first: Any, second: Any, units: Any, classes: Any, *,
 
 
 SHAPE = Shape(
-    {"x": "float64", "p": "int64", "n": "Int64", "g": object},
+    {"x": "float64", "p": "int64", "n": "Int64", "g": "str"},
     {"bounds": {"x": (-1, 3), "p": (20, 30), "n": (0, 5)}, "keys": {"g": ["a", "b"]}},
 )
 LOW, HIGH = (-1.0, 20, 0, "a"), (3.0, 30, 5, "a")
@@ -153,7 +153,7 @@ def test_neighbours_cannot_be_told_apart_better_than_claimed(
 
 
 PEOPLE = Shape(
-    {"u": "int64", "g": object},
+    {"u": "int64", "g": "str"},
     {"unit": "u", "max_groups": 4, "max_rows_per_group": 1, "keys": {"g": list("abcd")}},
 )
 

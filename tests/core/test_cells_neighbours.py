@@ -14,7 +14,7 @@ from tests.core.unit_checks import G2, G22, R1, R3, R4G3C2, Question, asking_of,
 from tests.lies import Check, Lie, assert_caught
 
 SHAPE = Shape(
-    {"p": "Int64", "q": "int64", "b": "boolean", "g": object},
+    {"p": "Int64", "q": "int64", "b": "boolean", "g": "str"},
     {"bounds": {"p": (0, 4), "q": (-1, 2)}, "keys": {"g": ["a", None]}, "nullable": {"q": False}},
 )
 ROWS: list[tuple[Any, ...]] = [
@@ -85,7 +85,7 @@ def test_people_are_asked_by_cells() -> None:
 
 def test_groups_that_a_count_chooses_are_not_asked_by_cells() -> None:
     """The count that decides is one coordinate of its own."""
-    shape = Shape({"q": "int64", "h": object}, {"nullable": {"q": False}})
+    shape = Shape({"q": "int64", "h": "str"}, {"nullable": {"q": False}})
     made = calibrated(shape.schema(), "SELECT h, COUNT_IF(q > 0), COUNT(*) FROM t GROUP BY h", U, delta=1e-6)
     assert made.hides
     assert not made.lattice.classes

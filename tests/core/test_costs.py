@@ -250,8 +250,8 @@ def test_floats_convert_to_the_safe_side(epsilon: F, delta: F):
 
 # The promise, of what the engine makes of tiny tables
 
-ROWS = World({"t": {"k": object}}, {"t": {}}, {})
-UNITS = World({"t": {"u": "int64", "k": object}}, {"t": {"unit": "u", "max_rows": 2, "max_rows_per_group": 1}}, {})
+ROWS = World({"t": {"k": "str"}}, {"t": {}}, {})
+UNITS = World({"t": {"u": "int64", "k": "str"}}, {"t": {"unit": "u", "max_rows": 2, "max_rows_per_group": 1}}, {})
 PUBLIC_ROWS = replace(ROWS, declared={"t": {"keys": {"k": ["a", "b"]}}})
 COUNTS = "SELECT k, COUNT(*) FROM t GROUP BY k"
 KEYS = "SELECT k FROM t GROUP BY k"
@@ -381,7 +381,7 @@ def made_of(
     """The release of a query. Planned afresh, not cached."""
     prepare._cache.clear()
     terms = prepare.Terms.of(epsilon, delta, rho)
-    return prepare.prepare(sql, world.catalog, Neighbours.of(relation), terms, **how).release
+    return prepare.prepare(sql, world.catalog, Neighbours.of(relation), terms, **how).releases[0]
 
 
 def worth(made: Release, one: Exact, other: Exact) -> F:

@@ -225,7 +225,7 @@ def cost_of_noisy_counts(draw: Draw, pairs: Sequence[tuple[tuple[int, ...], tupl
 # Tables of a few rows
 
 SHAPE = Shape(
-    {"i": "Int64", "r": "float64", "b": "bool", "k": object, "s": object},
+    {"i": "Int64", "r": "float64", "b": "bool", "k": "str", "s": "str"},
     {"bounds": {"i": (0, 2), "r": (-1, 3)}, "keys": {"k": ["a", None, "c"]}},
 )
 UNIVERSE: tuple[Row, ...] = (

@@ -170,8 +170,8 @@ def test_a_cell_that_does_not_fit_the_type_is_nobodys():
         b"1",
     ]
     table = dpsql.Table(pd.DataFrame({"u": objects(cells)}), types={"u": "integer"}, unit="u", max_rows=100)
-    assert asked({"t": table}, "SELECT COUNT(*) FROM t") == (6,)
-    assert asked({"t": table}, "SELECT COUNT(DISTINCT u) FROM t") == (1,)
+    assert asked({"t": table}, "SELECT COUNT(*) FROM t") == (9,)
+    assert asked({"t": table}, "SELECT COUNT(DISTINCT u) FROM t") == (2,)  # "1.5" is 2, as CAST reads it
 
 
 def test_a_timestamp_declared_a_date_is_the_day():
@@ -344,7 +344,7 @@ def test_no_cell_makes_it_fail():
         *(Decimal("1E+999999999"), Decimal("1E-999999999"), np.longdouble(1) / 3, np.float16(0.5)),
         *(np.datetime64(5, "as"), np.timedelta64(5), pd.NaT, pd.NA),
     ]
-    for kind in (each for each in Type if each is not Type.OTHER):
+    for kind in (each for each in Type if not each.opaque):
         codes, values = identified(objects(cells), kind) if kind is not Type.TEXT else ([-1] * len(cells), [])
         assert len(codes) == len(cells)
         assert all(-1 <= code < len(values) for code in codes)

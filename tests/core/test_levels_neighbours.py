@@ -199,7 +199,7 @@ def check_query(
 
 def shape() -> Shape:
     return Shape(
-        {"x": "float64", "y": "float64", "p": "int64", "n": "Int64", "b": bool, "k": "Int64", "g": object, "h": object},
+        {"x": "float64", "y": "float64", "p": "int64", "n": "Int64", "b": bool, "k": "Int64", "g": "str", "h": "str"},
         {
             "bounds": {"x": (-1, 3), "y": (-1, 3), "p": (20, 30), "n": (-4, 5), "k": (0, 1)},
             "nullable": {"x": False}, "keys": {"g": ["a", None], "h": ["u", "v"]},

@@ -187,7 +187,7 @@ def test_half_widths_are_the_least_that_hold(noise: Staircase, level: float):
 # In queries
 
 SHAPE = Shape(
-    {"u": "int64", "x": "float64", "y": "float64", "e": "int64", "g": object},
+    {"u": "int64", "x": "float64", "y": "float64", "e": "int64", "g": "str"},
     {
         "bounds": {"x": (0, 100), "y": (-10, 10), "e": (-3, 3)},
         "nullable": {"x": False, "y": False, "e": False},

@@ -39,7 +39,7 @@ SEED = 5_081_976
 SHAPE = Shape(
     {
         "x": "float64", "y": "float64", "p": "int64", "n": "Int64", "b": "bool", "c": "Int64", "w": "float64",
-        "g": object, "s": object,
+        "g": "str", "s": "str",
     },
     {
         "bounds": {"x": (-1, 3), "y": (-1, 3), "p": (20, 30), "n": (-4, 5), "c": (2, 3), "w": (-1e9, 1e12)},
@@ -199,7 +199,7 @@ def calibrated_by(schema: TableSchema, sql: str, relation: str, **how: Any) -> R
         return calibrated(schema, sql, relation, **how)
     prepare._cache.clear()
     terms = prepare.Terms.of(None, how.pop("delta", None), how.pop("rho"))
-    return prepare.prepare(sql, Catalog({"t": schema}), Neighbours.of(relation), terms, **how).release
+    return prepare.prepare(sql, Catalog({"t": schema}), Neighbours.of(relation), terms, **how).releases[0]
 
 
 # Every aggregate in every place

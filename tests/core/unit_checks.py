@@ -59,10 +59,17 @@ class World:
         """All declared facts. No private row is there when they are made."""
         return resolved(
             {
-                name: dpsql.Table(self.frame(name, self.public.get(name, ())), **self.declared[name])
+                name: dpsql.Table(self.frame(name, self.public.get(name, ())), **self._declared(name))
                 for name in self.dtypes
             }
         )
+
+    def _declared(self, table: str) -> dict[str, Any]:
+        """What is declared of a table; columns of Python objects hold texts unless it says otherwise."""
+        said, frame = self.declared[table], self.frame(table, self.public.get(table, ()))
+        kinds = {name: getattr(frame[name].dtype, "categories", frame[name]).dtype for name in frame}
+        objects = {name: "text" for name, kind in kinds.items() if pd.api.types.is_object_dtype(kind)}
+        return {**said, "types": {**objects, **said.get("types", {})}} if objects else dict(said)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -165,7 +172,7 @@ def planned(world: World, sql: str, relation: str, **how: Any) -> Release:
     prepare._cache.clear()
     loss = PrivacyLoss(as_epsilon(how.pop("epsilon", 1)), as_delta(how.pop("delta", 1e-6)))
     terms = prepare.Terms(loss.epsilon, loss.delta)
-    made = prepare.prepare(sql, world.catalog, Neighbours.of(relation), terms, **how).release
+    made = prepare.prepare(sql, world.catalog, Neighbours.of(relation), terms, **how).releases[0]
     assert made.cost.within(loss), f"{sql}: {made.cost} charged of {loss}"
     check_cost(made, sql)
     return made
@@ -416,12 +423,13 @@ def large_key(number: int) -> int:
 
 
 DAYS = tuple(pd.Timestamp("2020-02-28") + pd.Timedelta(days=n) for n in range(4))
+TEXT = {"pid": "text"}
 FLAVOURS = (
     Flavour("integers", ("int64", "Int64"), (1, 2**53, 2, 2**53 + 1)),
-    Flavour("texts", (object, "str"), ("b", "a", "A ", "é"), keys=object, eid=text_key),
+    Flavour("texts", (object, "str"), ("b", "a", "A ", "é"), None, TEXT, keys=object, eid=text_key),
     Flavour("reals", ("float64", "float64"), (2.5, 0.0, -1.5, 1e18), NAN),
     Flavour("objects", (object, "float64"), (3, 1, 7, 2**40), NAN, {"pid": "integer"}),
-    Flavour("categories", ("category", object), ("x", "y", "'x'", ""), keys="category", eid=text_key),
+    Flavour("categories", ("category", object), ("x", "y", "'x'", ""), None, TEXT, keys="category", eid=text_key),
     Flavour("hashes", ("uint64", "UInt64"), (2**63 + 1, 2**63, 5, 2**62 + 1), keys="Int64", eid=large_key),
     Flavour("times", ("datetime64[us]", "datetime64[us]"), DAYS, pd.NaT),
     Flavour("truths", ("bool", "boolean"), (True, False)),
@@ -440,20 +448,26 @@ PUBLIC: dict[str, tuple[Row, ...]] = {
 def people(flavour: Flavour = INTEGERS) -> World:
     """p, e and i of the same people, pub and tags of nobody, t and v of which every row is a person."""
     pid, other = flavour.dtypes
+    keys = {"eid": "text"} if flavour.keys in (object, "category") else {}
     return World(
         {
-            "p": {"pid": pid, "city": object, "x": "float64"},
+            "p": {"pid": pid, "city": "str", "x": "float64"},
             "e": {"eid": flavour.keys, "pid": other, "y": "Int64", "k": "Int64"},
             "i": {"eid": flavour.keys, "z": "float64"},
-            "pub": {"k": "int64", "name": object, "w": "float64"},
-            "tags": {"k": "Int64", "tag": object},
-            "t": {"k": "Int64", "x": "float64", "g": object},
-            "v": {"k": "Int64", "x": "float64", "g": object},
+            "pub": {"k": "int64", "name": "str", "w": "float64"},
+            "tags": {"k": "Int64", "tag": "str"},
+            "t": {"k": "Int64", "x": "float64", "g": "str"},
+            "v": {"k": "Int64", "x": "float64", "g": "str"},
         },
         {
             "p": {"unit": "pid", "unique": ["pid"], "bounds": {"x": (-1, 3)}, "types": flavour.types},
-            "e": {"unit": "pid", "unique": ["eid"], "bounds": {"y": (-2, 3), "k": (0, 3)}, "types": flavour.types},
-            "i": {"unit": "eid -> e.eid", "bounds": {"z": (0, 2)}},
+            "e": {
+                "unit": "pid",
+                "unique": ["eid"],
+                "bounds": {"y": (-2, 3), "k": (0, 3)},
+                "types": {**flavour.types, **keys},
+            },
+            "i": {"unit": "eid -> e.eid", "bounds": {"z": (0, 2)}, "types": keys},
             "pub": {"public": True, "unique": ["k"]},
             "tags": {"public": True, "max_matches": {"k": 2}},
             "t": {"bounds": {"x": (-1, 3), "k": (0, 3)}},
@@ -1000,7 +1014,7 @@ def check_fresh_keys() -> None:
 
 def check_public_promises() -> None:
     """What is declared of a public table's keys is checked by value, NULLs that are filled in among them."""
-    frame = pd.DataFrame({"k": series(["", "", None], object), "n": pd.Series([0, 0, None], dtype="Int64")})
+    frame = pd.DataFrame({"k": series(["", "", None], "str"), "n": pd.Series([0, 0, None], dtype="Int64")})
     for name in ("k", "n"):
         resolved({"m": dpsql.Table(frame, public=True, max_matches={name: 2})})
         for said in (

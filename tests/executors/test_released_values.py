@@ -12,7 +12,6 @@ import dpsql
 from dpsql.executors.base import ENGINES, executor_of
 from dpsql.plan.domains import cells_of
 from dpsql.session.earlier import seen
-from dpsql.session.program import PreparedProgram
 from tests.session import earlier_worlds
 from tests.session.earlier_worlds import KEY, Statements, World, planted
 
@@ -48,10 +47,10 @@ def _integers(session: dpsql.Session, sql: str, rng: random.Random, frames: list
     """The integers of a statement's last release, and of whom; of the frames where there are any, else of drawn ones.
     None where it reads nothing, or chooses its bounds first."""
     prepared = session._prepare(sql, (1.0, 1e-6, None, None, None), params=None)
-    if not isinstance(prepared, PreparedProgram) or not prepared.later:
+    if prepared.postprocess is None or not prepared.reads_prior_releases:
         return None
-    place = next(at for at, step in reversed(list(enumerate(prepared.firsts))) if step.inputs)
-    made, inputs = prepared.releases[place], prepared.firsts[place].inputs
+    place = next(at for at, step in reversed(list(enumerate(prepared.postprocess.firsts))) if step.inputs)
+    made, inputs = prepared.releases[place], prepared.postprocess.firsts[place].inputs
     if made.provisional:
         return None
     frames[:] = frames or [planted(rng, each) for each in inputs]

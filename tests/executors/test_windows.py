@@ -15,12 +15,13 @@ import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.errors import MissingBounds
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.plan import windows
 from dpsql.plan.domains import cells_of
-from dpsql.plan.nodes import Filter, Source
+from dpsql.plan.nodes import Filter
 from dpsql.session.public_tables import resolved
 from dpsql.sql.bind import bind
 from dpsql.sql.catalog import Catalog
@@ -45,7 +46,17 @@ ROWS = [
     "LAG({0}, 1, {1})",
 ]
 ENDS = ["FIRST_VALUE({0})", "LAST_VALUE({0})", "FIRST_VALUE({0} IGNORE NULLS)", "LAST_VALUE({0} IGNORE NULLS)"]
-FRAMED = ["COUNT(*)", "COUNT({0})", "MIN({0})", "MAX({0})", "SUM(x)", "AVG(x)", "SUM(x) FILTER (WHERE x > 2)"]
+FRAMED = [
+    "COUNT(*)",
+    "COUNT({0})",
+    "MIN({0})",
+    "MAX({0})",
+    "SUM(x)",
+    "AVG(x)",
+    "SUM(r)",
+    "AVG(r)",
+    "SUM(x) FILTER (WHERE x > 2)",
+]
 DEFAULTS = {"x": "7", "r": "0.5", "s": "'a'", "day": "DATE '2024-01-02'", "t": "TIMESTAMP '2024-01-01 00:00:00'"}
 RANGES = {
     "x": ["3 PRECEDING", "CURRENT ROW", "2 FOLLOWING"],
@@ -159,7 +170,8 @@ def values_of(data: pd.DataFrame, window: str, read: str = "") -> list[tuple[Any
     shown = [each for each in read.split(", ") if each]
     terms = "".join(f", COUNT({each})" for each in ("pid", *shown))
     sql = f"SELECT COUNT(w){terms} FROM (SELECT *, {window} AS w FROM o)"
-    source: Source = bind(parse(sql), Catalog(schemas)).query.plan.input
+    plan = bind(parse(sql), Catalog(schemas)).query.plan
+    source, counted = plan.input, plan.aggregations[0].argument
     while isinstance(source, Filter):
         source = source.input
     assert isinstance(source, windows_node())
@@ -167,7 +179,8 @@ def values_of(data: pd.DataFrame, window: str, read: str = "") -> list[tuple[Any
         rows = Database({"o": ColumnStore(data, schemas["o"])}, source).relation(source)
         columns = {column.name: column for column in (*source.columns, *source.ties)}
         cells = [cells_of(evaluated(columns[name], rows), columns[name].type) for name in ("pid", *shown)]
-        own = cells_of(evaluated(source.columns[0], rows), source.columns[0].type)
+        value = source.columns[0] if counted is None else counted
+        own = cells_of(evaluated(value, rows), value.type)
     return list(zip(*cells, own, strict=True))
 
 
@@ -301,3 +314,44 @@ def values_of_duckdb(data: pd.DataFrame, window: str) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         connection.register("o", data)
         return connection.execute(f"SELECT {window} FROM o").fetchall()
+
+
+def test_sums_of_reals_are_those_of_whole_steps_on_every_engine():
+    """In whatever order: 1e-12 of the larger end, times the rows, is the most by which a sum moves."""
+    rng = np.random.default_rng(4)
+    data = frame().assign(pid=rng.integers(0, 40, 300), r=rng.normal(0, 3, 300))
+    exact = data.assign(r=data.r.clip(-5, 5)).groupby("pid").r.agg(["sum", "mean"])
+    for window, column in (("SUM(r)", "sum"), ("AVG(r)", "mean")):
+        found = values_of(data, f"{window} OVER (PARTITION BY pid)", "n")
+        shuffled = values_of(data.sample(frac=1, random_state=1), f"{window} OVER (PARTITION BY pid)", "n")
+        assert {row[1]: row[2] for row in found} == {row[1]: row[2] for row in shuffled}
+        assert max(abs(row[2] - exact[column][row[0]]) for row in found) < 1e-9
+    sql = "SELECT SUM(CLAMP(w, -90, 90)), COUNT(DISTINCT w) FROM (SELECT SUM(r) OVER (PARTITION BY pid) AS w FROM o)"
+    ours, other = (session({"o": dpsql.Table(data, **FACTS)}, each) for each in ("pandas", "duckdb"))
+    assert not difference(ours, other, sql)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.0), (-1e-280, 0.0), (0.1, 1e300), (-1.7e308, 1.7e308), (5e-324, 1e-320)])
+def test_steps_of_any_range_are_near(ends: tuple[float, float]):
+    low, high = ends
+    data = frame(3).assign(pid=[1, 1, 2], r=[low, high, low])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FACTS, "bounds", {})
+        found = values_of(data, f"AVG(CLAMP(r, {low}, {high})) OVER (PARTITION BY n, pid)", "n")
+    width = max(abs(low), abs(high), 1e-285)
+    assert all(abs(row[2] - data.r[row[1]]) <= width * 1e-12 for row in found)
+
+
+def test_sums_of_reals_without_bounds_are_refused_with_what_to_write():
+    table = dpsql.Table(frame(), unit="pid", max_rows=5)
+    with dpsql.Session({"o": table}, budget=dpsql.Budget(epsilon=1)) as asked:
+        sql = "SELECT COUNT(w) FROM (SELECT SUM({}) OVER (PARTITION BY pid) AS w FROM o)"
+        with pytest.raises(MissingBounds, match="needs bounds for r") as refused:
+            asked.quote(sql.format("r"), epsilon=1)
+        assert "SUM(CLAMP(r, low, high)) OVER (...)" in str(refused.value)
+        asked.quote(sql.format("CLAMP(r, 0, 9)"), epsilon=1)
+        with pytest.raises(MissingBounds, match=r"^SUM\(w\) needs bounds") as refused:
+            asked.quote(sql.format("CLAMP(r, 0, 9)").replace("COUNT", "SUM"), epsilon=1)
+        assert "Write SUM(CLAMP(w, 0, 100))" in str(refused.value)
+        written = sql.format("CLAMP(r, 0, 9)").replace("COUNT(w)", "SUM(CLAMP(w, 0, 100))")
+        assert asked.quote(written, epsilon=1).cost.epsilon == 1

@@ -77,7 +77,9 @@ def test_a_token_is_printed_once_and_kept_as_a_hash(schema: Path, capsys: pytest
     assert grant.token == access.token_hash(token)
     assert grant.tables == ("orders", "customers")
     assert command(schema, "list") == 0
-    assert "alice: share epsilon 1, delta 1e-07; spent epsilon 0 in 0; left epsilon 1" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "alice: share epsilon 1, delta 1e-07; spent epsilon 0 in 0; left epsilon 1, delta 5e-08" in shown
+    assert "keeps half of each share's delta" in shown
 
 
 def test_a_token_changes_and_goes(schema: Path, capsys: pytest.CaptureFixture[str]):

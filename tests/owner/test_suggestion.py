@@ -21,9 +21,18 @@ from dpsql.shell.cli import Exit, main
     ("cells", "kind"),
     [
         (["1", "-2", "+3", "0"], "integer"),
-        (["1", "99999999999999999999999999"], "integer"),
+        (["1", "99999999999999999999999999"], "text"),
+        (["1", "1234567890123456"], "text"),
+        (["1", "123456789012345"], "integer"),
         (["1", "2.5"], "real"),
-        (["1e5", ".5"], "text"),
+        (["1e5", ".5"], "real"),
+        (["22.0", "5."], "real"),
+        (["Yes", "no"], "boolean"),
+        (["1", "0"], "integer"),
+        (["1_000"], "text"),
+        (["\uff11"], "text"),
+        (["2024-01-05T10:11:12Z", "2024-01-05T10:11:12+02:00"], "timestamp"),
+        (["5 5 5"], "text"),
         (["1e5", "3."], "real"),
         (["01234", "9"], "text"),
         (["true", "FALSE"], "boolean"),
@@ -69,7 +78,7 @@ def test_a_first_line_that_is_a_row_is_no_header(tmp_path: Path):
 def test_a_header_of_one_name_may_have_another_delimiter(tmp_path: Path):
     text = written(tmp_path, "a", "a;b\n1;2\n")
     assert 'delimiter = ";"' in text
-    assert tomllib.loads(text)["tables"]["people"]["columns"] == {"a;b": {"type": "text"}}
+    assert tomllib.loads(text)["tables"]["people"]["columns"] == {"a": {"type": "integer"}, "b": {"type": "integer"}}
     assert "delimiter" not in written(tmp_path, "b", "a;b,c\n1,2\n")
     assert 'delimiter = "\\t"' in written(tmp_path, "c", "a\tb\n1\t2\n")
 

@@ -29,6 +29,18 @@ SAME = """
     t CONCAT(i, n, b, x)
     t CONCAT_WS('/', r, d, v, nb)
     t x || v || e
+    n DATE_SUB('year', d, e)
+    n DATE_SUB('month', v, w)
+    n DATESUB('quarter', w, d)
+    n DATE_SUB('week', d, v)
+    n DATESUB('day', v, w)
+    n DATE_SUB('decade', e, w)
+    n EXTRACT(year FROM AGE(e, d)) * 12 + EXTRACT(month FROM AGE(e, d))
+    n EXTRACT(day FROM AGE(v, w))
+    n DATE_PART('hour', AGE(w, v)) + MINUTE(AGE(v, w)) * 100 + SECOND(AGE(v, d)) * 10000
+    n QUARTER(AGE(v, w)) + EXTRACT(decade FROM AGE(v, d))
+    b AGE(v, w) > INTERVAL 2 MONTH
+    b AGE(d, e) BETWEEN INTERVAL '-3 years' AND INTERVAL 1 YEAR
     n EXTRACT(epoch FROM v - w)
     n EXTRACT(day FROM v - w) + EXTRACT(hour FROM w - v) * 100
     n EXTRACT(minute FROM v - d) + EXTRACT(second FROM v - w) * 100
@@ -81,6 +93,15 @@ SAME = """
     n CBRT(i)
     n CBRT(r)
     n CBRT(n)
+    n SIN(i)
+    n SIN(r)
+    n COS(j + 1)
+    n COS(r)
+    n COS(ABS(n))
+    n SIN(n)
+    n TAN(i)
+    n TAN(r)
+    n TAN(n)
     n EXP(j)
     n EXP(r)
     n EXP(-j / 2)

@@ -22,8 +22,8 @@ from dpsql.errors import InternalError, QueryRefused
 from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
-from dpsql.session import run as answer
-from dpsql.session.prepare import Prepared, Terms, prepare
+from dpsql.session.prepare import Terms, prepare
+from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.public_tables import public_data, resolved
 from dpsql.sql.catalog import Catalog
 from tests.sql import join_queries
@@ -91,11 +91,8 @@ def shown(release: Release, stores: dict[str, ColumnStore]) -> None:
     executor = PandasExecutor(stores)
     bounds = release.choose_bounds(executor.execute)
     settled = release.settled(bounds)
-    found = answer.finished(
-        Prepared(release, explain_only=False),
-        replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds),
-        "",
-    )
+    released = replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds)
+    found = PreparedQuery((release,), explain_only=False).result([released], "")
     assert len(list(found)) == len(found.to_pandas(intervals=True)) == len(found.intervals(simultaneous=True))
     assert str(found)
     assert found._repr_html_()
@@ -125,7 +122,7 @@ def test_what_is_accepted_is_answered(
         relation = Neighbours.BOUNDED if seed % 5 == 0 else Neighbours.UNBOUNDED
         terms = Terms.of(*(how.pop(word, None) for word in ("epsilon", "delta", "rho")))
         try:
-            release = prepare(sql, catalog, relation, terms, **how).release
+            release = prepare(sql, catalog, relation, terms, **how).releases[0]
         except QueryRefused:
             continue
         except InternalError as error:

@@ -5,7 +5,6 @@ What differs from DuckDB, on purpose:
   to the base 1, 0 to a negative power are NULL (infinity, NaN or an error there);
 - // truncates on REAL as it does on INTEGER (there it is true division on DOUBLE);
 - FLOOR, CEIL, ROUND and TRUNC to whole numbers are INTEGER where the range says that it fits (DOUBLE there);
-- TRUNC(x, n) with n below -308 is as with -308 (x itself there);
 - CLAMP is not in DuckDB;
 - an INTEGER that rounding takes beyond 2^62 is NULL.
 """
@@ -139,6 +138,8 @@ NEARLY: list[tuple[str, tuple[Expr, ...], float, float, bool]] = [
     ("log2", (integer(1, 8),), 0, 3, NEVER),
     ("log_base", (number(2), integer(1, 8)), 0, 3, NEVER),
     ("cbrt", (real(-8, 27),), -2, 3, NEVER),
+    ("sin", (real(-3, 3),), -1, 1, NEVER),
+    ("cos", (integer(0, 100),), -1, 1, NEVER),
     ("degrees", (real(0, math.pi),), 0, 180, NEVER),
     ("radians", (real(0, 180),), 0, math.pi, NEVER),
     ("power", (real(0.5, 2), number(2)), 0.25, 4, NEVER),
@@ -188,7 +189,7 @@ def test_ranges_of_integers_hold_for_floats_too(range_of: Any, operation: Any):
 # DuckDB's own functions.
 
 Undefined = Callable[..., bool]
-DIGITS = "CAST(CASE WHEN {1} < -308 THEN -308 WHEN {1} > 999 THEN 999 ELSE {1} END AS INT)"
+DIGITS = "CAST(CASE WHEN {1} < -999 THEN -999 WHEN {1} > 999 THEN 999 ELSE {1} END AS INT)"
 PLAIN: list[tuple[str, tuple[Type, ...], str, Undefined]] = [
     ("add", (R, R), "{0} + {1}", lambda _x, _y: False),
     ("subtract", (R, I), "{0} - {1}", lambda _x, _y: False),
@@ -211,6 +212,10 @@ PLAIN: list[tuple[str, tuple[Type, ...], str, Undefined]] = [
     ("sqrt", (R,), "SQRT({0})", lambda x: x < 0),
     ("cbrt", (R,), "CBRT({0})", lambda _x: False),
     ("exp", (R,), "EXP({0})", lambda _x: False),
+    *(
+        (name, (R,), f"{name.upper()}(CASE WHEN isfinite({{0}}) THEN {{0}} END)", math.isinf)
+        for name in ("sin", "cos", "tan")
+    ),
     ("ln", (R,), "LN({0})", lambda x: x <= 0),
     ("log10", (R,), "LOG10({0})", lambda x: x <= 0),
     ("log2", (R,), "LOG2({0})", lambda x: x <= 0),

@@ -40,7 +40,16 @@ AGGREGATES = {
 }
 EXPRESSIONS = written()
 TEXTS = [each.ours for each in EXPRESSIONS]
-REFUSED_KEYS = {"CBRT(r)", "EXP(r)", "LN(ABS(r) + 1)", "LOG2(ABS(r) + 2)", "LOG10(r)"}
+REFUSED_KEYS = {
+    "CBRT(r)",
+    "SIN(r)",
+    "COS(r)",
+    "TAN(r)",
+    "EXP(r)",
+    "LN(ABS(r) + 1)",
+    "LOG2(ABS(r) + 2)",
+    "LOG10(r)",
+}
 """Groups by these would be one for each value of a library, to the last bit. Rounded, they are keys like others."""
 
 
@@ -115,8 +124,8 @@ def functions_in(text: str, catalog: Catalog) -> Iterator[str]:
 def test_every_function_is_asked_three_times(people: pd.DataFrame):
     catalog = Catalog({"t": resolve("t", stored_columns(people), Declaration.of(BOUNDS, KEYS, TYPES))})
     asked = Counter(name for text in TEXTS for name in functions_in(text, catalog))
-    constant = {"pi"}  # of nothing: it is a literal before it is a call
-    assert {name: asked[name] for name in FUNCTIONS if asked[name] < 3 and name not in constant} == {}
+    elsewhere = {"pi", "of_steps"}  # a literal before it is a call; and what windows make (`test_windows`)
+    assert {name: asked[name] for name in FUNCTIONS if asked[name] < 3 and name not in elsewhere} == {}
 
 
 def test_the_oracle_knows_a_difference():

@@ -48,7 +48,7 @@ def calls_of(name: str) -> list[Call]:
 
 MEANT = {
     "pi",
-    *("sign", "extract_quarter", "extract_month", "extract_week", "extract_day", "extract_dayofyear"),
+    *("sign", "sin", "cos", "extract_quarter", "extract_month", "extract_week", "extract_day", "extract_dayofyear"),
     *("extract_dayofweek", "extract_isodow", "extract_hour", "extract_minute", "extract_second"),
     *("extract_millisecond", "extract_microsecond"),
 }

@@ -82,7 +82,9 @@ def test_types_come_back_as_columns_here():
     assert ask(sql) == [(18 * 10**18, 2.0, 1.5, 20_000, None)]
     kinds = bound(sql, [HEADER]).types
     assert kinds == (Type.INTEGER, Type.REAL, Type.REAL, Type.DATE, Type.INTEGER)
-    for item in ("[n]", "{'a': n}", "INTERVAL 1 DAY", "d - d + TIME '10:00'", "MAP {'a': n}", "'a'::BLOB"):
+    for item in ("[n]", "{'a': n}", "MAP {'a': n}"):  # shown as JSON
+        assert bound(f"SELECT {item} AS z FROM a", [HEADER]).types == (Type.TEXT,)
+    for item in ("INTERVAL 1 DAY", "d - d + TIME '10:00'", "'a'::BLOB"):
         with pytest.raises(QueryRefused):
             bound(f"SELECT {item} AS z FROM a", [HEADER])
 

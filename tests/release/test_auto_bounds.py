@@ -45,7 +45,7 @@ from tests.core.unit_checks import G22, R1, R2, R3, Data, people, planned
 SEED = 1_031_929
 
 SHAPE = Shape(
-    {"x": "float64", "n": "Int64", "w": "float64", "b": "bool", "k": object, "s": object},
+    {"x": "float64", "n": "Int64", "w": "float64", "b": "bool", "k": "str", "s": "str"},
     {"bounds": {"x": "auto", "n": "auto", "w": (0, 1)}, "keys": {"k": ["a", None]}},
 )
 UNIVERSE: tuple[Row, ...] = (
@@ -391,7 +391,7 @@ def test_no_row_raises_or_changes_the_shape(kind: str, declared: dict[str, Any],
         for cells in ODD:
             frame = pd.DataFrame({
                 "x": checks.series(cells, object), "y": checks.series(cells[::-1], object),
-                "k": checks.series((["a", None, 3, "b"] * 20)[: len(cells)], object),
+                "k": checks.series((["a", None, "3", "b"] * 20)[: len(cells)], "str"),
             })  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("error")

@@ -110,7 +110,7 @@ def chances(whole: bool, rows: tuple[float, ...], epsilon: int) -> tuple[Weighed
     schema = TableSchema("t", (ColumnSchema("x", Type.INTEGER if whole else Type.REAL, nullable=False, auto=True),))
     made = prepare(
         "SELECT AVG(x) FROM t", Catalog({"t": schema}), Neighbours.UNBOUNDED, Terms.of(epsilon, None, None)
-    ).release
+    ).releases[0]
     (search,) = made.searches.searches
     found = search.weighed(grid_of(search.intervals, rows))
     law = np.exp(-(found.gaps.astype(np.float64) * float(found.rate))) * found.many

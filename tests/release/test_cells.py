@@ -17,7 +17,7 @@ from dpsql.release.release import Release
 from tests.core.checks import B, Shape, U, calibrated, run_exactly
 
 SHAPE = Shape(
-    {"p": "Int64", "q": "int64", "x": "float64", "b": "boolean", "s": object, "d": "datetime64[us]", "g": object},
+    {"p": "Int64", "q": "int64", "x": "float64", "b": "boolean", "s": "str", "d": "datetime64[us]", "g": "str"},
     {
         "bounds": {"p": (0, 9), "q": (-2, 6), "x": (-1, 1)},
         "keys": {"g": ["a", "c"]},

@@ -20,7 +20,7 @@ from tests.core.checks import B, Shape, U, calibrated
 from tests.measured import height_of
 from tests.release.given_shown import probabilities, released_of, shown_with
 
-SHAPE = Shape({"u": "int64", "x": "float64", "g": object}, {"bounds": {"x": (0, 100)}, "nullable": {"x": False}})
+SHAPE = Shape({"u": "int64", "x": "float64", "g": "str"}, {"bounds": {"x": (0, 100)}, "nullable": {"x": False}})
 COUNTS = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
 
 

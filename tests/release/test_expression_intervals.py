@@ -25,7 +25,7 @@ from tests.seeding import seed
 DRAWS = 4_000
 LEVELS = (0.5, 0.9, 0.95)
 SHAPE = Shape(
-    {"x": "float64", "y": "float64", "p": "int64", "n": "float64", "g": object, "b": "bool"},
+    {"x": "float64", "y": "float64", "p": "int64", "n": "float64", "g": "str", "b": "bool"},
     {
         "bounds": {"x": (-1, 3), "y": (0, 10), "p": (20, 30), "n": (0, 40)}, "keys": {"g": ["a", "b", "c", "d"]},
         "nullable": {"x": False, "y": False, "b": False},

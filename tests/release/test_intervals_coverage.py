@@ -23,7 +23,7 @@ from tests.seeding import seed
 
 DRAWS = 10_000
 SHAPE = Shape(
-    {"x": "float64", "p": "int64", "n": "float64", "g": object},
+    {"x": "float64", "p": "int64", "n": "float64", "g": "str"},
     {"bounds": {"x": (-1, 3), "p": (20, 30), "n": (0, 1000)}, "keys": {"g": ["a"]}, "nullable": {"x": False}},
 )
 

@@ -25,7 +25,7 @@ from tests.seeding import seed
 
 DRAWS = 10_000
 SHAPE = Shape(
-    {"p": "int64", "n": "float64", "s": object, "b": "boolean"},
+    {"p": "int64", "n": "float64", "s": "str", "b": "boolean"},
     {"bounds": {"p": (0, 100), "n": (0, 10)}, "nullable": {"p": False, "s": False}},
 )
 
@@ -168,7 +168,7 @@ def test_sums_over_classes_of_several_are_hardly_wider_than_drawn(level: float) 
 @pytest.mark.parametrize("having", ["COUNT(*) > 10", "COUNT(*) < 6", "COUNT_IF(p < 30) >= 4", "2 * COUNT(*) > 15"])
 def test_values_of_cells_that_were_compared_hold_given_that_their_row_is_shown(having: str) -> None:
     """Over all noise of two counts, each with its chance."""
-    shape = Shape({**SHAPE.dtypes, "g": object}, {**SHAPE.declared, "keys": {"g": ["a", "b"]}})
+    shape = Shape({**SHAPE.dtypes, "g": "str"}, {**SHAPE.declared, "keys": {"g": ["a", "b"]}})
     sql = f"SELECT g, COUNT_IF(p < 30) AS a, COUNT(*) AS n FROM t GROUP BY g HAVING {having}"
     made = calibrated(shape.schema(), sql, U)
     assert isinstance(made.noise, ClassLaplace)

@@ -18,14 +18,13 @@ from dpsql.release.intervals.given import Window
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, Released
 from dpsql.release.stages import run_stages
-from dpsql.session.prepare import Prepared
-from dpsql.session.run import finished
+from dpsql.session.prepared_query import PreparedQuery
 from tests.core.checks import Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import probabilities, released_of
 from tests.seeding import seed
 
 SHAPE = Shape(
-    {"k": "int64", "x": "float64", "y": "float64", "g": object, "e": "int64"},
+    {"k": "int64", "x": "float64", "y": "float64", "g": "str", "e": "int64"},
     {
         "bounds": {"x": (0, 100), "y": (-10, 10), "k": (0, 10), "e": (-5, 7)},
         "nullable": {"x": False, "y": False},
@@ -209,7 +208,7 @@ def test_a_line_says_what_intervals_do_not_know(words: str, names: str):
     released = of_groups(
         made, np.array([[40.0, 60.0, 80.0]] * 2) / np.array([[each.unit] for each in made.coordinates])
     )
-    result = finished(Prepared(made, explain_only=False), released, "footer")
+    result = PreparedQuery((made,), explain_only=False).result([released], "footer")
     assert any(f"intervals of {names} hold at their level over all groups" in note for note in result.notes)
 
 
@@ -219,7 +218,7 @@ def test_a_line_says_what_intervals_do_not_know(words: str, names: str):
 def test_conditions_out_of_reach_are_no_windows(words: str):
     """They may say nothing, or a line; never fail."""
     made = made_by(f"SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g HAVING {words}")
-    assert finished(Prepared(made, explain_only=False), of_groups(made, np.zeros((2, 3))), "footer").to_text()
+    assert PreparedQuery((made,), explain_only=False).result([of_groups(made, np.zeros((2, 3)))], "footer").to_text()
 
 
 def test_a_sum_around_0_is_one_coordinate():
@@ -255,5 +254,5 @@ def test_what_sql_shows_is_what_is_printed():
 
 def test_open_ends_are_shown_as_such():
     made = made_by("SELECT g, COUNT(*) AS n FROM t GROUP BY g HAVING COUNT(*) < 6")
-    text = finished(Prepared(made, explain_only=False), of_groups(made, np.array([[5, 0, -9]])), "").table_text()
+    text = PreparedQuery((made,), explain_only=False).result([of_groups(made, np.array([[5, 0, -9]]))], "").table_text()
     assert "≥ 3" in text

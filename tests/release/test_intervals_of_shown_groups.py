@@ -19,7 +19,7 @@ from tests.measured import height_of
 from tests.release.given_shown import conditional_steps, exact_coverage, released_of
 
 SHAPE = Shape(
-    {"u": "int64", "x": "float64", "y": "float64", "g": object},
+    {"u": "int64", "x": "float64", "y": "float64", "g": "str"},
     {"bounds": {"x": (0, 100), "y": (-10, 10)}, "nullable": {"x": False, "y": False}},
 )
 EPSILONS = (0.1, 1, 3)

@@ -68,7 +68,7 @@ class Case:
         how = dict(self.how)
         terms = prepare.Terms.of(how.pop("epsilon", None), how.pop("delta", None), how.pop("rho", None))
         relation = Neighbours.of(self.relation)
-        return prepare.prepare(self.sql, self.world.catalog, relation, terms, mechanism=mechanism, **how).release
+        return prepare.prepare(self.sql, self.world.catalog, relation, terms, mechanism=mechanism, **how).releases[0]
 
 
 AGGREGATES = ["COUNT(*)", "SUM(x)", "SUM(v)", "AVG(v)", "AVG(x)", "COUNT(n)", "SUM(n)", "AVG(n)"]

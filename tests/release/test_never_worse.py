@@ -70,7 +70,7 @@ def errors(setting: Setting, asked: tuple[str, ...], share: Fraction) -> tuple[f
     terms = prepare.Terms.of(*((None, None, share / 2) if by_rho else (share, None, None)))
     catalog = Catalog({"t": schema_of(nullable, limits)})
     sql = f"SELECT {', '.join(asked)} FROM t"
-    made = prepare.prepare(sql, catalog, Neighbours.of(relation), terms, mechanism=mechanism).release
+    made = prepare.prepare(sql, catalog, Neighbours.of(relation), terms, mechanism=mechanism).releases[0]
     laws = {place: law_of(each.noise, each.places, place) for each in made.shares for place in each.places}
     spread = {place: law.spread for place, law in laws.items()}
     found = [error_variance(each, made.lattice, spread) for each in made.estimates]

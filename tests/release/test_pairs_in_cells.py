@@ -24,7 +24,7 @@ from tests.core.test_statistics_neighbours import TIGHT, check_query
 from tests.seeding import seed
 
 SHAPE = Shape(
-    {"x": "float64", "y": "Float64", "z": "float64", "p": "int64", "n": "Int64", "b": "boolean", "g": object},
+    {"x": "float64", "y": "Float64", "z": "float64", "p": "int64", "n": "Int64", "b": "boolean", "g": "str"},
     {
         "bounds": {"x": (0, 10), "y": (-3, 10), "z": (0, 1), "p": (20, 30), "n": (0, 5)},
         "nullable": {"z": False, "p": False, "g": False},

@@ -40,7 +40,7 @@ def planned(limits: dict[str, Any], relation: str, sql: str, mechanism: str = "a
     prepare._cache.clear()
     terms = prepare.Terms.of(1, 1e-6, None)
     catalog = Catalog({"t": schema(limits)})
-    return prepare.prepare(sql, catalog, Neighbours.of(relation), terms, mechanism=mechanism).release
+    return prepare.prepare(sql, catalog, Neighbours.of(relation), terms, mechanism=mechanism).releases[0]
 
 
 def questions(limits: dict[str, Any], *, grouped: bool, many: int = 6) -> list[str]:

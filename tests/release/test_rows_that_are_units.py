@@ -19,7 +19,7 @@ SQL = "SELECT g, COUNT(DISTINCT pid), COUNT(*) FROM t GROUP BY g"
 
 
 def planned(limits: dict[str, int], relation: str, **more: Any) -> Release:
-    shape = Shape({"pid": "int64", "g": object}, {"unit": "pid", **limits, **more})
+    shape = Shape({"pid": "int64", "g": "str"}, {"unit": "pid", **limits, **more})
     return calibrated(shape.schema(), SQL, relation, delta=1e-6)
 
 

@@ -59,6 +59,7 @@ day = {{ type = "date" }}
 [tables.visits]
 path = "visits.csv"
 version = "1"
+unit = "row"
 
 [tables.visits.columns]
 seconds = {{ bounds = [0, 100] }}

@@ -215,3 +215,23 @@ def test_keys_of_anchors_are_their_owners_alone(tmp_path: Path):
         Anchors(file)
     with pytest.raises((InvalidArgument, AccessDenied)):
         dpsql.connect("http://127.0.0.1:1", anchor="1:2")
+
+
+def test_a_copy_from_before_a_renewal_is_refused_until_the_total_is_its_own(
+    told: tuple[Path, str, str, Path], tmp_path: Path
+) -> None:
+    schema, _, _, copy = copied(told, tmp_path)
+    ledger = schema.with_suffix(".ledger")
+    before = schema.read_text()
+    assert main(["ledger", "renew", str(schema), "--epsilon", "200", "--reason", "more questions"]) == 0
+    schema.write_text(before.replace("epsilon = 100.0", "epsilon = 200.0"))
+    content = ledger.read_bytes()
+    with pytest.raises(LedgerError, match="the total was set anew after the copy") as refusal:
+        restore(Schema.from_toml(schema), copy)
+    assert ledger.read_bytes() == content
+    assert not list(tmp_path.glob("*.before-*"))
+    assert "Write epsilon = 100.0 in [budget] of shop.toml, restore the copy, then run" in str(refusal.value)
+    schema.write_text(before)  # as the advice says
+    assert main(["ledger", "restore", str(copy), "--schema", str(schema)]) == 0
+    assert "dpsql ledger renew shop.toml --epsilon 200.0 --reason TEXT" in str(refusal.value)
+    assert main(["ledger", "renew", str(schema), "--epsilon", "200.0", "--reason", "TEXT"]) == 0

@@ -147,8 +147,16 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def public_names(value: Any) -> set[str]:
+    return {name for name in dir(value) if not name.startswith("_")}
+
+
 def assert_alike(ours: Any, theirs: Any) -> None:
     """Every attribute and form of two answers."""
+    planned = {"release", "program", "above"}  # plans, which stay where the data are
+    assert public_names(theirs) - planned <= public_names(ours)
+    assert {"left", "plan", "to_dict"} <= public_names(ours.explanation) & public_names(theirs.explanation)
+    assert ours.redrawn(0.95) == theirs.redrawn(0.95)
     for frame in ("df", "intervals", "to_pandas"):
         one, other = (getattr(each, frame) for each in (ours, theirs))
         if callable(one):

@@ -200,7 +200,7 @@ def test_charging_for_a_plan_that_nobody_tried_is_caught(tmp_path: Path):
     folders = iter(tmp_path / str(number) for number in range(10))
 
     def none_is_tried(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(prepare_module.Prepared, "tried", ())
+        patch.setattr(prepare_module.PreparedQuery, "dry_runs", ())
 
     def check() -> None:
         folder = next(folders)

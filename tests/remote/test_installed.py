@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.remote.serving import COUNT, Server, shop, token_for
+from tests.remote.serving import COUNT, shop, token_for
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -53,7 +55,7 @@ class Image:
 
     def inside(self, said: str) -> str:
         """The words with whole paths in the folder."""
-        return re.sub(r"(?<![\w.$])/(?=src|opt|ledger|data|tmp)", f"{self.root}/", said)
+        return re.sub(r"(?<![\w.$])/(?=src|opt|ledger|data|tls|tmp)", f"{self.root}/", said)
 
     def do(self, word: str, said: str) -> None:
         self.done.append(word)
@@ -129,21 +131,29 @@ def test_the_steps_of_the_image_serve_data_that_are_read_only(tmp_path: Path):
         each.chmod(0o555 if each.is_dir() else 0o444)
     for each in kept.iterdir() if user is not None else ():
         os.chown(each, user or 0, user or 0)
-    assert image.command == ["dpsql", "serve", "shop.toml", "--host", "0.0.0.0"]
+    served = ["--host", "0.0.0.0", "--tls-cert", "/tls/cert.pem", "--tls-key", "/tls/key.pem"]
+    assert image.command == ["dpsql", "serve", "shop.toml", *served]
+    shutil.copytree(ROOT / "tests" / "remote" / "tls", image.root / "tls")
+    (image.root / "tls" / "key.pem").chmod(0o644)
     program = shutil.which(image.command[0], path=image.environment["PATH"])
     assert program is not None
     assert program.startswith(str(image.root))
-    command = [program, *image.command[1:-2], "--port", "0"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = [image.inside(each) for each in image.command[1:]]
+    command = [program, *said, "--port", str(port), "--hosts", f"127.0.0.1:{port}", "--grid", "250ms"]
     with image.as_user(command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
         try:
-            server = Server(schema, json.loads(first)["address"], process)
-            assert server.ask(token, COUNT).status_code == 200
-            assert httpx.get(f"{server.address}/healthz").json() == {"status": "ok"}
-            assert (
-                "dpsql" in httpx.get(f"{server.address}/", follow_redirects=True, headers={"Accept": "text/html"}).text
-            )
+            assert json.loads(first)["address"] == f"https://0.0.0.0:{port}"
+            trusted = ssl.create_default_context(cafile=str(ROOT / "tests" / "remote" / "tls" / "cert.pem"))
+            with httpx.Client(verify=trusted, base_url=f"https://127.0.0.1:{port}", timeout=60) as client:
+                headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "first", "Prefer": "wait=30"}
+                asked = {"sql": COUNT, "epsilon": 0.01}
+                assert client.post("/v1/queries", headers=headers, json=asked).status_code == 200
+                assert client.get("/healthz").json() == {"status": "ok"}
+                assert "dpsql" in client.get("/", follow_redirects=True, headers={"Accept": "text/html"}).text
         finally:
             process.terminate()
             process.wait(60)

@@ -20,7 +20,8 @@ from dpsql.core.loss import PrivacyLoss
 from dpsql.errors import LedgerError
 from dpsql.remote.server import jobs as jobs_module
 from dpsql.remote.server.crew import UNSENT, Ended, Halted
-from dpsql.remote.server.jobs import AT_ONCE, WAITING, Job, Jobs
+from dpsql.remote.server.job import Job
+from dpsql.remote.server.jobs import AT_ONCE, WAITING, Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.problems import Problem
 from tests.lies import assert_caught
@@ -80,6 +81,7 @@ class Fake:
         self.planned: list[Any] = []
         self._planning = asyncio.Lock()
         self.running = self.most_running = 0
+        self.places = 1
         self._run = run
         self.lines: list[str] = []
         self.plan_reply: Callable[[Any], Reply] | None = None
@@ -546,8 +548,36 @@ def test_an_answer_that_cannot_be_kept_is_not_sent_and_its_key_tries_again():
     by_the_clock(look())
 
 
-@pytest.mark.parametrize("error", [Ended("deadline"), Halted(), LedgerError("disk")])
-def test_planning_that_ends_costs_nothing(error: Exception):
+def test_a_ledger_that_cannot_be_read_after_a_run_leaves_the_charge_open():
+    """No answer of the server's says that nothing was charged where that is not known, and none is seen sooner."""
+
+    async def dies(fake: Fake, asked: Any) -> Reply:
+        fake.keep(asked, fake.charge(asked))
+
+        def unread(_: str) -> Any:
+            raise LedgerError("disk")
+
+        fake.owner.asked = unread  # type: ignore[method-assign]
+        raise Ended("died")
+
+    async def look() -> None:
+        fake = Fake(dies)
+        jobs = fake.jobs()
+        job, elapsed = await timed(jobs)
+        body = json.loads(job.content)
+        assert (job.status, body["charged"], elapsed >= GRID) == (503, True, True)
+        assert "If this question was charged" in body["detail"]
+        del fake.owner.asked
+        again, _ = await timed(jobs)
+        assert (again.status, len(fake.ledger.entries)) == (200, 1)
+
+    by_the_clock(look())
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(Ended("deadline"), 400), (Ended("died"), 503), (Halted(), 503), (LedgerError("disk"), 503)]
+)
+def test_planning_that_ends_costs_nothing(error: Exception, status: int):
     async def look() -> None:
         fake = Fake(taking(0))
 
@@ -556,7 +586,12 @@ def test_planning_that_ends_costs_nothing(error: Exception):
 
         fake.plan_reply = plan
         job, _ = await timed(fake.jobs())
-        assert (job.status, json.loads(job.content)["charged"]) == (503, False)
+        body = json.loads(job.content)
+        assert (job.status, body["charged"]) == (status, False)
+        if status == 400:  # a client that asks again would wait as long again
+            assert body["title"] == "UnsupportedSQL"
+            assert "planning this query takes more than 5 seconds" in body["detail"]
+            assert "fewer terms" in body["hint"]
         assert not fake.ledger.entries
 
     by_the_clock(look())

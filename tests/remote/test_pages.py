@@ -17,7 +17,7 @@ from dpsql.core.cost import Cost
 from dpsql.remote.server.drawing import answer_of, written
 from dpsql.remote.server.pages.asked import Asked, fields_of, quoted
 from dpsql.remote.server.pages.tables import PageTable
-from dpsql.remote.server.pages.visits import GRACE, LIFE, MOST, ROTATION, Visits
+from dpsql.remote.server.pages.visits import GRACE, LIFE, MOST, MOST_OF_ANALYST, ROTATION, Visits
 from dpsql.remote.server.problems import Problem
 from tests.remote.serving import COUNT, Server, serving, shop, token_for
 
@@ -215,7 +215,7 @@ def test_more_than_is_left_and_bad_fields(server: Server):
 def test_a_visit_ends_and_its_cookie_is_replaced():
     now = [0.0]
     visits = Visits(lambda: now[0])
-    cookie = visits.begin("hash")
+    cookie = visits.begin("hash", "ann")
     visit, other = visits.find(cookie)
     assert visit is not None
     assert (visit.token, other) == ("hash", "")
@@ -226,7 +226,7 @@ def test_a_visit_ends_and_its_cookie_is_replaced():
     assert other == "", "it was replaced by the request before"
     now[0] += GRACE
     assert visits.find(cookie) == (None, ""), "the one before does not hold for long"
-    cookie, ends = visits.begin("hash"), now[0] + LIFE
+    cookie, ends = visits.begin("hash", "ann"), now[0] + LIFE
     while now[0] < ends - ROTATION:
         now[0] += ROTATION
         found, after = visits.find(cookie)
@@ -235,15 +235,26 @@ def test_a_visit_ends_and_its_cookie_is_replaced():
         cookie = after
     now[0] = ends
     assert visits.find(cookie) == (None, ""), "it ends, whatever was replaced"
-    first, second = visits.begin("one"), visits.begin("two")
+    first, second = visits.begin("one", "ann"), visits.begin("two", "bob")
     visits.end(first)
     assert visits.find(first) == (None, "")
     assert visits.find(second)[0] is not None
     for each in range(MOST + 5):
-        last = visits.begin(str(each))
+        last = visits.begin(str(each), f"analyst {each}")
     assert len(visits._cookies) == MOST
     assert visits.find(second) == (None, "")
     assert visits.find(last)[0] is not None
+
+
+def test_signing_in_often_ends_no_visit_of_another_analyst():
+    visits = Visits(lambda: 0.0)
+    others = visits.begin("hash of bob", "bob")
+    own = [visits.begin("hash of ann", "ann") for _ in range(MOST_OF_ANALYST + 5)]
+    assert visits.find(others)[0] is not None
+    assert [visits.find(each)[0] is not None for each in own] == [False] * 5 + [True] * MOST_OF_ANALYST
+    rotated = [visits.begin(f"another token {each}", "ann") for each in range(MOST_OF_ANALYST)]
+    assert all(visits.find(each)[0] is None for each in own), "the limit is the analyst's, whatever the tokens"
+    assert visits.find(rotated[0])[0] is not None
 
 
 HALF = "\ud800 and $\\frac$"

@@ -127,6 +127,40 @@ def test_a_worker_that_cannot_be_begun_never_had_the_message(monkeypatch: pytest
     asyncio.run(look())
 
 
+def test_workers_are_begun_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    """Where the process that they come from was killed, Python begins it anew in steps, and a second start in between
+    failed with a TypeError: a server's fault told to whoever had asked."""
+    starting, most = 0, 0
+
+    class Process:
+        def start(self) -> None:
+            nonlocal starting, most
+            starting += 1
+            most = max(most, starting)
+            time.sleep(0.05)
+            starting -= 1
+            raise EOFError
+
+    class Unborn:
+        def Pipe(self) -> Any:  # noqa: N802 - as multiprocessing writes it
+            return multiprocessing.Pipe()
+
+        def Process(self, **_: Any) -> Any:  # noqa: N802
+            return Process()
+
+    async def look() -> None:
+        workers = [Worker(Config("shop.toml", "run"), crew_module.Files()) for _ in range(3)]
+        with monkeypatch.context() as patch:
+            patch.setattr(crew_module, "context", Unborn)
+            told = await asyncio.gather(*(each.call({}, 1) for each in workers), return_exceptions=True)
+        assert [type(each) for each in told] == [Ended] * 3
+        for each in workers:
+            each.stop()
+
+    asyncio.run(look())
+    assert most == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what is loaded")
 def test_a_server_that_is_killed_while_it_loads_leaves_nothing(tmp_path: Path):
     schema = shop(tmp_path, rows=20)

@@ -54,6 +54,7 @@ delta = 0.001
 grid = "50ms"
 limits = "off"
 max_runs = 1000000
+time_epsilon = 1.0
 """
 TABLE = """
 [tables.{name}]

@@ -221,7 +221,7 @@ def test_rows_and_columns_are_no_list_of_keys(keys: Any):
 
 
 def test_a_type_that_is_none_is_told_all_of_them():
-    words = '"integer", "real", "decimal", "boolean", "text", "date" or "timestamp"'
+    words = '"integer", "real", "decimal", "boolean", "text", "uuid", "date" or "timestamp"'
     for word in ("other", "REAL", "datetime", 5, None, Type.OTHER):
         with pytest.raises(InvalidSchema) as refused:
             Declaration.of(types={"x": word})

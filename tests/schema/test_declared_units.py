@@ -264,6 +264,10 @@ def test_words_that_contradict_each_other_are_refused(way: Way, said: dict[str, 
 
 
 UNTOLD = 'unit: column "span" is stored as timedelta64[us], whose values cannot be told apart here.'
+UNTOLD_HINT = (
+    "\n  A unit is a column of numbers, text, booleans, dates or timestamps. If it holds UUIDs as 16 bytes, "
+    'declare that: types={"span": "uuid"}.'
+)
 
 
 @pytest.mark.parametrize("way", [in_table, in_declare])
@@ -279,7 +283,7 @@ UNTOLD = 'unit: column "span" is stored as timedelta64[us], whose values cannot 
             'max_matches: column "cod" is not in the table. Did you mean "code"?'),
         ({"public": True, "max_matches": {"code": 3, "Code": 3}},
             'max_matches: column "code" is declared twice, in different case.'),
-        ({"unit": "span"}, f"{UNTOLD}\n  A unit is a column of numbers, text, booleans, dates or timestamps."),
+        ({"unit": "span"}, UNTOLD + UNTOLD_HINT),
     ],
     ids=lambda each: str(each)[:40],
 )  # fmt: skip
@@ -422,8 +426,8 @@ def test_unknown_words_of_a_file_are_refused():
             in_file(**{word: 1})
         assert refused.value.message == f'[tables.t] has an unknown setting "{word}". Did you mean "{near}"?'
         assert refused.value.hint == (
-            "Known: path, table, neighbours, columns, delimiter, quote, header, multiline, unit, max_rows, max_groups, "
-            "max_rows_per_group, public, unique, max_matches, partition, version, people."
+            "Known: path, table, neighbours, columns, delimiter, quote, header, skip, encoding, multiline, unit, "
+            "max_rows, max_groups, max_rows_per_group, public, unique, max_matches, partition, version, people."
         )
 
 

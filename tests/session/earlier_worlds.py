@@ -23,7 +23,6 @@ from dpsql.postprocess.frames import Frame
 from dpsql.release.release import Release
 from dpsql.schema.columns import Type
 from dpsql.session.earlier import Seen, seen
-from dpsql.session.program import PreparedProgram
 from tests.core.brute_force import Group, Integers, check_neighbours, check_total
 
 KEY = bytes(range(32))
@@ -80,7 +79,7 @@ def frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "u": pd.array(list(columns[0]), dtype="int64"),
-            "k": pd.Series(list(columns[1]), dtype=object),
+            "k": pd.Series(list(columns[1]), dtype="str"),
             "x": pd.array(list(columns[2]), dtype="Int64"),
             "y": pd.array(list(columns[3]), dtype="float64"),
             "z": pd.array(list(columns[4]), dtype="Int64"),
@@ -237,10 +236,10 @@ def ask(rng: random.Random, met: Met, *, texts: int = 6, values: int = 3, pairs:
         except dpsql.DPSQLError:
             met.refused += 1
             continue
-        if not isinstance(prepared, PreparedProgram) or not prepared.later:
+        if prepared.postprocess is None or not prepared.reads_prior_releases:
             continue
-        place = next(at for at, step in reversed(list(enumerate(prepared.firsts))) if step.inputs)
-        made, inputs = prepared.releases[place], prepared.firsts[place].inputs
+        place = next(at for at, step in reversed(list(enumerate(prepared.postprocess.firsts))) if step.inputs)
+        made, inputs = prepared.releases[place], prepared.postprocess.firsts[place].inputs
         check_total(made, sql)
         if made.provisional:
             continue

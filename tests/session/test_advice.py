@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.errors import InvalidPrivacyParameter
+from dpsql.errors import InvalidPrivacyParameter, InvalidSchema
 from dpsql.session.advice import Place, error_text, reworded
+from dpsql.session.owner_file import Schema
 
 GOLDEN = (Path(__file__).parents[1] / "sql" / "refusals.golden").read_text(encoding="utf-8")
 HINTS = sorted({line.strip() for line in GOLDEN.split("\n") if line.startswith("  ") and "^" not in line})
@@ -77,3 +78,25 @@ def test_the_message_and_its_place_stay():
     error = InvalidPrivacyParameter("epsilon=3 is no word here.", hint="Add epsilon=1.")
     text = "InvalidPrivacyParameter: epsilon=3 is no word here.\n  Add --epsilon 1."
     assert error_text(error, Place.COMMAND_LINE) == text
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("[tables.p.columns]\nage = { bounds = 5 }", "a pair [lower, upper]"),
+        ("[tables.p.columns]\nage = { bounds = [5, 1] }", "Did you mean [1, 5]?"),
+        ('[tables.p.columns]\nage = { nullable = "no" }', "nullable must be true or false"),
+        ('public = "yes"', "public must be true or false"),
+        ("unique = 5", 'unique = [["country", "year"]]'),
+        ("max_matches = 4", "max_matches = { age = 3 }"),
+        ("partition = 4", 'partition = "day"'),
+        ("unit = 5", 'unit = "person_id"'),
+    ],
+)
+def test_an_owners_file_is_advised_in_its_own_words(tmp_path: Path, lines: str, message: str):
+    file = tmp_path / "p.toml"
+    file.write_text(f'[tables.p]\npath = "p.csv"\n{lines}\n', encoding="utf-8")
+    with pytest.raises(InvalidSchema) as refused:
+        Schema.from_toml(file)
+    assert message in str(refused.value)
+    assert not PYTHON.search(refused.value.hint)

@@ -38,7 +38,7 @@ from dpsql.schema.intervals import Interval
 from dpsql.session import earlier, program_questions
 from dpsql.session.earlier import Seen, seen
 from dpsql.session.prepare import prepare
-from dpsql.session.program import PreparedProgram
+from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.run import run
 from tests.session import earlier_worlds
 from tests.session.earlier_worlds import Met, ask
@@ -271,9 +271,9 @@ def test_what_is_refused_is_free():
 # Values that nobody expects, put in by hand.
 
 
-def planned(sql: str, asked: dpsql.Session | None = None) -> tuple[PreparedProgram, Release]:
+def planned(sql: str, asked: dpsql.Session | None = None) -> tuple[PreparedQuery, Release]:
     prepared = (asked or session())._prepare(sql, (1.0, None, None, None, None), params=None)
-    assert isinstance(prepared, PreparedProgram)
+    assert prepared.postprocess is not None
     return prepared, prepared.releases[-1]
 
 
@@ -293,9 +293,9 @@ def counted(sql: str, frame: Frame, engine: str = "pandas") -> dict[tuple[Any, .
     return {group: int(each) for group, each in zip(groups, exact.parts[0], strict=True) if each}
 
 
-def put(prepared: PreparedProgram, made: Release, frame: Frame) -> Seen:
+def put(prepared: PreparedQuery, made: Release, frame: Frame) -> Seen:
     plan = made.query.plan
-    return seen(prepared.firsts[-1].inputs, [frame], plan.input, plan.keys, {})
+    return seen(prepared.postprocess.firsts[-1].inputs, [frame], plan.input, plan.keys, {})
 
 
 @pytest.mark.parametrize("engine", ["pandas", "duckdb"])
@@ -338,7 +338,7 @@ def test_numbers_that_are_one_as_doubles_meet_a_row_once(engine: str):
     grouped = "SELECT CAST(r AS INTEGER) AS k, COUNT(*) AS n FROM t GROUP BY 1 ORDER BY n DESC LIMIT 3"
     sql = f"SELECT COUNT(*) AS m FROM t JOIN ({grouped}) q ON t.r = q.k"
     prepared = asked._prepare(sql, (1.0, 1e-6, None, None, None), params=None)
-    assert isinstance(prepared, PreparedProgram)
+    assert prepared.postprocess is not None
     made = prepared.releases[-1]
     numbers = cells(Type.INTEGER, [2**53, 2**53 + 1, 1])
     put_in = put(prepared, made, Frame(("k", "n"), (Type.INTEGER, Type.INTEGER), (numbers, numbers)))

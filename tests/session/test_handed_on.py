@@ -22,8 +22,7 @@ from dpsql.schema.intervals import Interval
 from dpsql.session import handed_on
 from dpsql.session.canonical import canonical, digest_of
 from dpsql.session.handed_on import from_bytes, in_bytes
-from dpsql.session.prepare import Prepared
-from dpsql.session.program import PreparedProgram
+from dpsql.session.prepared_query import PreparedQuery
 from tests.executors.contract import TERMS, of_several_tables, several_tables_queries
 from tests.executors.duckdb.test_same_integers import GOLDEN, golden_people
 from tests.lies import assert_caught
@@ -31,7 +30,7 @@ from tests.lies import assert_caught
 SQL = "SELECT sex, AVG(hours) AS h, MEDIAN(age) FROM people WHERE CAST(age AS TEXT) LIKE '4%' GROUP BY sex"
 
 
-def planned(session: dpsql.Session, texts: list[str]) -> Iterator[tuple[str, Prepared | PreparedProgram]]:
+def planned(session: dpsql.Session, texts: list[str]) -> Iterator[tuple[str, PreparedQuery]]:
     """Those that are accepted."""
     asked = (float(TERMS["epsilon"]), float(TERMS["delta"]), None, None, None)
     for sql in texts:
@@ -44,7 +43,7 @@ def people() -> dpsql.Session:
     return dpsql.Session({"people": golden_people(5)}, budget=dpsql.Budget(1e9, 1e-3))
 
 
-def keys_of(prepared: Prepared | PreparedProgram) -> list[str | None]:
+def keys_of(prepared: PreparedQuery) -> list[str | None]:
     return [canonical(each) for each in prepared.releases]
 
 
@@ -104,10 +103,10 @@ def test_nothing_derived_comes_along(people: dpsql.Session):
 
 def check_values_check_themselves(people: dpsql.Session) -> None:
     ((_, prepared),) = planned(people, [SQL])
-    assert isinstance(prepared, Prepared)
+    assert prepared.postprocess is None
     bent = Interval(0, 1)
     object.__setattr__(bent, "upper", -1)
-    broken = replace(prepared, release=replace(prepared.release, strategy=bent))
+    broken = replace(prepared, releases=(replace(prepared.releases[0], strategy=bent),))
     with pytest.raises(ValueError):
         from_bytes(in_bytes(broken, people.catalog), people.catalog)
 

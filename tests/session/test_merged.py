@@ -26,7 +26,7 @@ from dpsql.release.expected_error import error_variance
 from dpsql.release.quiet import quiet
 from dpsql.release.release import Release
 from dpsql.session import merging, prepare
-from dpsql.session.program import PreparedProgram
+from dpsql.session.prepared_query import PreparedQuery
 from tests.core.brute_force import check_neighbours, check_total, integers
 from tests.lies import Patch, assert_caught
 from tests.session.earlier_worlds import KEY, World, frame, row
@@ -189,17 +189,17 @@ def of_rows(rng: random.Random) -> World:
     )
 
 
-def prepared(asked: dpsql.Session, sql: str) -> PreparedProgram | None:
+def prepared(asked: dpsql.Session, sql: str) -> PreparedQuery | None:
     try:
         found = asked._prepare(sql, (1.0, None, None, None, None), params=None)
     except InternalError:
         raise
     except DPSQLError:
         return None
-    return found if isinstance(found, PreparedProgram) else None
+    return None if found.postprocess is None else found
 
 
-def exact(asked: dpsql.Session, made: PreparedProgram) -> list[list[tuple[Any, ...]]]:
+def exact(asked: dpsql.Session, made: PreparedQuery) -> list[list[tuple[Any, ...]]]:
     """The answers of a statement's steps without noise."""
     executor = executor_of(asked._stores, asked._engine)
     released = {
@@ -229,7 +229,7 @@ def check_merged(seeds: range, pairs: int = 2) -> tuple[int, int]:
         data = people(rng)
         asked = opened(world, data)
         made = prepared(asked, sql)
-        if made is None or max(made.merged) == 1:
+        if made is None or max(made.postprocess.merged) == 1:
             continue
         found += 1
         prepare._cache.clear()
@@ -240,7 +240,7 @@ def check_merged(seeds: range, pairs: int = 2) -> tuple[int, int]:
         assert plain is not None, sql
         assert (made.cost.epsilon or 0) <= (plain.cost.epsilon or 0), sql
         assert close(exact(asked, made), exact(asked, plain)), f"{sql}\n{world}\n{data}"
-        for one, other in zip(made.finishes, plain.finishes, strict=True):
+        for one, other in zip(made.postprocess.finishes, plain.postprocess.finishes, strict=True):
             check_no_worse(one, other, sql)
             levels += one.query.plan.apart
         for each in made.releases:
@@ -318,7 +318,7 @@ def test_rows_that_no_list_has_are_in_the_total_and_in_no_group():
     sql = "SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM t) AS every FROM t GROUP BY k"
     made = prepared(asked, sql)
     assert made is not None
-    assert made.merged == (2,)
+    assert made.postprocess.merged == (2,)
     groups, total = exact(asked, made)
     assert total == [(100,)]
     assert sorted(groups) == [("a", 50), ("b", 30)], "NULL is the first listed key where there is none"

@@ -433,10 +433,10 @@ def test_without_a_session_too():
 # What is refused, and what fails.
 
 REFUSED: list[tuple[str, type[DPSQLError]]] = [
-    ("SELECT *, RANK() OVER (ORDER BY n) FROM (SELECT COUNT(*) AS n FROM people), SECRET", UnsupportedSQL),
+    ("SELECT *, RANK() OVER (ORDER BY n) FROM (SELECT COUNT(*) AS n FROM people), SECRET", UnknownTable),
     ("SELECT RANK() OVER () FROM (SELECT COUNT(*) AS n FROM people) JOIN people ON TRUE", UnsupportedSQL),
     ("SELECT n FROM (SELECT COUNT(*) AS n FROM people) UNION ALL SELECT age FROM people", RawColumn),
-    ("SELECT n FROM (SELECT COUNT(*) AS n FROM people) UNION ALL SELECT n FROM __answer_0", UnsupportedSQL),
+    ("SELECT n FROM (SELECT COUNT(*) AS n FROM people) UNION ALL SELECT n FROM __answer_0", UnknownTable),
     ("SELECT age, RANK() OVER (ORDER BY COUNT(*)) FROM people GROUP BY sex", RawColumn),
     ("SELECT RANK() OVER (ORDER BY age) FROM people", UnsupportedSQL),
     ("SELECT SUM(age) OVER (PARTITION BY sex) FROM people", UnsupportedSQL),

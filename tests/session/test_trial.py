@@ -448,9 +448,10 @@ def try_after_the_charge(patch: Patch) -> None:
     patch.setattr(prepare, "tried", lambda *_: None)
     honest = answer.run
 
-    def run(release: Release, stores: Any, engine: Any) -> Any:
+    def run(release: Release, tables: Any) -> Any:
+        stores = tables.stores
         trial.tried(release, {name.casefold(): store.schema for name, store in stores.items()}, stores)
-        return honest(release, stores, engine)
+        return honest(release, tables)
 
     from dpsql.session import session as sessions
 
@@ -484,8 +485,8 @@ def try_without_the_row(patch: Patch) -> None:
 
 
 def forget_the_second_trial(patch: Patch) -> None:
-    def run(release: Release, stores: Any, engine: Any) -> Any:
-        executor = pandas.PandasExecutor(stores)
+    def run(release: Release, tables: Any) -> Any:
+        executor = pandas.PandasExecutor(tables.stores)
         settled = release.settled(bounds := release.choose_bounds(executor.execute))
         return replace(settled.privatise(executor.execute(settled.exact)), bounds=bounds)
 

@@ -14,7 +14,7 @@ from dpsql.postprocess.headers import value_name
 from dpsql.postprocess.machine import bound, run
 from dpsql.postprocess.passing import Passing
 from dpsql.schema.columns import Type
-from dpsql.session.program import PreparedProgram
+from dpsql.session.postprocess_plan import PostprocessPlan
 from tests.session.test_steps import FRAMES, tables
 from tests.sql.oracle import matched
 
@@ -55,11 +55,11 @@ def test_the_answer_is_duckdbs(sql: str):
     assert matched(answer, duckdbs(sql)) == ([], [])
 
 
-def program_of(sql: str) -> PreparedProgram:
+def program_of(sql: str) -> PostprocessPlan:
     asked = session()
     prepared = asked._prepare(sql, (1.0, 1e-6, None, None, None))
-    assert isinstance(prepared, PreparedProgram)
-    return prepared
+    assert prepared.postprocess is not None
+    return prepared.postprocess
 
 
 @pytest.mark.parametrize("sql", HANDED)

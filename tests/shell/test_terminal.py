@@ -146,7 +146,7 @@ def test_a_session_at_a_terminal(terminal: Terminals, folder: Path):
     two = terminal()
     two.until("epsilon 29 left of 30")
     two.type("\x1b[A" * 5, "AS n")  # the arrow gives whole statements of the time before
-    two.child.send("\x03")
+    two.type("\x03", "dpsql>")  # Ctrl-D ends the shell only at an empty prompt
     two.child.send("\x04")
     assert two.end() == 0
     assert '"SELECT city, COUNT(*) AS n\\nFROM people GROUP BY city;"\n' in history.read_text()

@@ -515,18 +515,19 @@ def drop_malformed_lines(patch: pytest.MonkeyPatch) -> None:
 
 def strict_text(patch: pytest.MonkeyPatch) -> None:
     """Bytes that are not UTF-8 stop the reading."""
-    patch.setattr(text_files, "_cell", lambda field: field.decode("utf-8") or None)
+    patch.setattr(text_files, "_cell", lambda field, encoding: field.decode(encoding) or None)
 
 
 def replace_bad_bytes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(text_files, "_cell", lambda field: field.decode("utf-8", "replace") or None)
+    patch.setattr(text_files, "_cell", lambda field, encoding: field.decode(encoding, "replace") or None)
 
 
 def pad_short_lines(patch: pytest.MonkeyPatch) -> None:
     honest = text_files._cells
 
-    def padded(fields: list[bytes] | None, width: int) -> list[str | None]:
-        return honest(None if fields is None else [*fields, *[b""] * width][:width], width)
+    def padded(fields: list[bytes] | None, grammar: Any) -> list[str | None]:
+        width = grammar.width
+        return honest(None if fields is None else [*fields, *[b""] * width][:width], grammar)
 
     patch.setattr(text_files, "_cells", padded)
 

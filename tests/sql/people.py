@@ -23,8 +23,8 @@ BOUNDS: dict[str, tuple[Any, Any]] = {
 KEYS: dict[str, list[Any]] = {"s": ["a", "b", "zz", None], "c": ["red", "blue", "none of these"]}
 """Of `s` every value that occurs but "c" is declared, of `c` every value but "green" and NULL: their rows are left
 out. "zz" and "none of these" are declared and never occur."""
-TYPES = {"d": "date", "e": "date"}
-"""The frame holds them as timestamps at midnight."""
+TYPES = {"d": "date", "e": "date", "s": "text", "x": "text"}
+"""The frame holds dates as timestamps at midnight. A frame of objects needs the type of a text."""
 LARGEST_EPSILON = 1e9
 COLUMNS = {
     "i": "BIGINT",
@@ -65,7 +65,7 @@ def frame(rows: int = 60, seed: int = 7) -> pd.DataFrame:
             "n": pd.array(some([0, 1, 7, 50, 99, 100, 130, pd.NA]), dtype="Int64"),
             "s": pd.Series(some(["a", "b", "c", None]), dtype="str"),
             "c": pd.Categorical(some(["red", "blue", "green", None]), categories=["green", "blue", "red", "unused"]),
-            "o": pd.Series(some(["x", "y", "it's", "", None, 3, 4.5, True]), dtype=object),
+            "o": pd.Series(some(["x", "y", "it's", "", None, None, None, None]), dtype="string"),
             "b": np.array(some([True, False]), dtype=bool),
             "nb": pd.array(some([True, False, None]), dtype="boolean"),
             "d": pd.Series(days([*_days("2020-01-20", 30, 2), None, None, None]), dtype="datetime64[us]"),

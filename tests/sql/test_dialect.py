@@ -274,7 +274,11 @@ def test_parameters_have_their_names_and_places():
     }
 
 
-@pytest.mark.parametrize("sql", ["$name", "$1", '$"a b"'])
+def test_a_name_after_a_dollar_is_a_parameter_too():
+    assert first("$name") == first(":name")
+
+
+@pytest.mark.parametrize("sql", ["$1", '$"a b"'])
 def test_other_parameters_are_another_node(sql: str):
     assert isinstance(first(sql), exp.Parameter)
     assert parse(f"SELECT {sql}").sql(dialect=DIALECT) == f"SELECT {sql}"
@@ -326,7 +330,7 @@ def test_a_bare_question_mark_has_no_name():
         ("SELECT * FROM ‹a›: t", "an alias stands after what it names"),
         ("SELECT * FROM (SELECT ‹n›: 1)", "an alias stands after what it names"),
         ("SELECT f(n‹:› 1)", "Expecting )"),
-        ("SELECT * FROM t, ‹a›: u", "Unexpected token"),
+        ("SELECT * FROM t, ‹a›: u", "an alias stands after what it names"),
         ("SELECT date‹:› 1", "Unexpected token"),
         ("SELECT * FROM date‹:› t", "a parameter stands for a value"),
         ("SELECT COUNT(*) AS ‹:›n FROM t", "a parameter stands for a value"),
@@ -390,7 +394,7 @@ PLAIN = [
     "SELECT VAR_SAMP(x), STDDEV(x), COVAR_POP(x, y), MODE(x), MEDIAN(DISTINCT x), APPROX_COUNT_DISTINCT(x) FROM t",
     "SELECT with_x, options, differential_privacy FROM options AS differential_privacy",
     "PIVOT t ON a USING SUM(b) GROUP BY c",
-    "SELECT ?, $1, $name",
+    "SELECT ?, $1",
     "INSERT INTO t SELECT * FROM u",
     "CREATE TABLE t AS SELECT 1 AS a",
     "SELECT /* a */ x -- b\n FROM t /* c */",

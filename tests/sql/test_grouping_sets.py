@@ -355,7 +355,7 @@ def test_noisy_answers_add_up(listed: str, group: str, terms: dict[str, Any], pe
     sums = ADDED[(TERMS_OF.index(terms) + GROUPINGS.index((listed, group))) % len(ADDED)]
     found = added_up(listed, group, sums, "t", lambda sql: ask(people, sql, **terms))
     again = ask(people, f"SELECT {listed}, {sums} FROM t GROUP BY {group}", **terms)
-    assert next(iter(found))[-1] != next(iter(again))[-1], "there is no noise"
+    assert [row[-1] for row in found] != [row[-1] for row in again], "there is no noise"
 
 
 LIMITS: tuple[dict[str, Any], ...] = ({"max_rows": 4}, {"max_rows": 6, "max_groups": 2}, {"max_rows": 1})
@@ -374,7 +374,9 @@ def test_noisy_answers_about_people_of_many_rows_add_up(limits: dict[str, int], 
 
 def test_sums_are_averages_times_counts(people: pd.DataFrame):
     found = list(ask(people, "SELECT j, SUM(i), AVG(i), COUNT(i) FROM t GROUP BY ROLLUP (j)", epsilon=20))
-    assert all(math.isclose(total, mean * count, rel_tol=1e-9) for _, total, mean, count in found if -10 < mean < 20)
+    assert all(
+        abs(total - mean * count) < 1 + abs(mean) for _, total, mean, count in found if -10 < mean < 20
+    )  # rounded
     assert len(found) == 7
 
 
@@ -463,7 +465,8 @@ def test_intervals_of_quotients_hold_in_all_levels(asked: str, people: pd.DataFr
 def test_explain_says_how_far_off_the_first_level_is():
     made, _ = many(ERRORS[0][0], 1)
     half = linear_half_width(made.at_level((0, 1)), made.estimates[0], 0.95)
-    assert f"±{half:.3g}" in str(Explanation(made))
+    shown = math.floor(half + 1)  # a number that is shown is less than 1 from its estimate
+    assert f"±{shown}" in str(Explanation(made))
 
 
 SHARED = (

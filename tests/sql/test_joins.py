@@ -302,7 +302,7 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
     (UnsupportedSQL, "nothing says which of them", "nation WHERE n_key IN (SELECT c_nation FROM customer)"),
     (UnsupportedSQL, "nothing says which", "nation WHERE EXISTS (SELECT 1 FROM customer WHERE c_nation = n_key)"),
     # Joins that multiply, and kinds of joins.
-    (UnsupportedSQL, 'unique=["g_code"] on gaps', "orders JOIN gaps ON o_code = g_code"),
+    (UnsupportedSQL, 'unique=["g_code"] on it', "orders JOIN gaps ON o_code = g_code"),
     (UnsupportedSQL, 'max_matches={"g_code": 3}', "orders LEFT JOIN gaps ON o_code = g_code"),
     (UnsupportedSQL, "rates", "customer JOIN rates ON c_nation = r_nation"),
     (UnsupportedSQL, "prod that is declared unique", "items JOIN prod ON i_prod = p_id + 1"),
@@ -416,14 +416,11 @@ REFUSED: list[tuple[type[DPSQLError], str, str]] = [
         "customer WHERE 2 < (SELECT COUNT(*) FROM orders WHERE o_custkey = c_custkey)",
     ),
     (UnsupportedSQL, "one aggregate", "customer WHERE c_custkey IN (1, (SELECT n_key FROM nation))"),
-    (UnsupportedSQL, "NOT IN", "orders WHERE o_total > ALL (SELECT v_spent FROM visits)"),
     (UnsupportedSQL, "IN (...)", "orders WHERE o_custkey = ANY (SELECT c_custkey FROM customer)"),
     (SQLSyntaxError, "1 values with 2 columns", "orders WHERE o_year IN (SELECT r_year, r_nation FROM rates)"),
     (SQLSyntaxError, "1 values with 3 columns", "orders WHERE o_year IN (SELECT * FROM rates)"),
     (UnsupportedSQL, "LIMIT", "customer WHERE c_nation IN (SELECT n_key FROM nation ORDER BY n_key LIMIT 3)"),
     (UnsupportedSQL, "one SELECT", "customer WHERE c_nation IN (SELECT 1 FROM nation UNION ALL SELECT 2 FROM nation)"),
-    (UnsupportedSQL, "EXISTS (SELECT ...)", "customer WHERE (c_nation, c_vip) IN (SELECT n_key, n_big FROM nation)"),
-    (UnsupportedSQL, "EXISTS", "customer WHERE c_nation IN (SELECT n_key FROM nation WHERE n_big = c_vip)"),
     (UnsupportedSQL, "is not stable", "(SELECT * FROM orders LIMIT 10) o JOIN customer ON o_custkey = c_custkey"),
     (UnsupportedSQL, "is not stable", "(SELECT o_custkey, COUNT(*) AS n FROM orders GROUP BY o_custkey LIMIT 3)"),
     (SQLSyntaxError, "GROUP BY: o_total", "(SELECT o_custkey, o_total FROM orders GROUP BY o_custkey)"),
@@ -506,9 +503,9 @@ def test_a_missing_limit_says_what_to_write():
     frame = pd.DataFrame({"pid": [1, 2], "x": [1, 2]})
     for data in (frame, frame.iloc[:0]):
         session = dpsql.Session({"t": dpsql.Table(data, unit="pid")}, budget=dpsql.Budget(epsilon=1))
-        with pytest.raises(MissingBounds, match="max_rows=4") as caught:
+        with pytest.raises(MissingBounds, match="max_rows=20") as caught:
             session.query("SELECT COUNT(*) FROM t", epsilon=0.5)
-        assert "max_rows_contributed = 4" in str(caught.value)
+        assert "max_rows_contributed = 20" in str(caught.value)
         assert not session.ledger()
 
 

@@ -226,7 +226,7 @@ def test_a_value_of_another_shape(name: str, wanted: str, texts: list[str]):
         error = caught.value
         assert error.message.startswith(f"{name} takes {wanted}, got ")
         assert place(error) == text
-        example, listed = error.hint.split("\n")
+        example, *_, listed = error.hint.split("\n")
         assert options(example.removeprefix("Write ").removesuffix("."))
         assert listed == OPTIONS
 
@@ -239,7 +239,7 @@ def test_an_argument_of_another_shape(name: str, wanted: str, texts: list[str]):
         error = caught.value
         assert error.message.startswith(f"{name} takes {wanted}, got ")
         assert place(error) == text
-        example, listed = error.hint.split("\n")
+        example, *_, listed = error.hint.split("\n")
         assert arguments(example.removeprefix("Write ").removesuffix("."))
         assert listed == ARGUMENTS
 

@@ -50,7 +50,7 @@ RANGES = {
 }
 CONSTANTS = {"in": 1, "to_decimal": 1, "text_to_decimal": 1}
 """From this argument on they take constants only."""
-INEXACT = ("cbrt", "exp", "ln", "log10", "log2", "log_base", "power", "degrees", "radians")
+INEXACT = ("cbrt", "sin", "cos", "tan", "exp", "ln", "log10", "log2", "log_base", "power", "degrees", "radians")
 
 
 def uses() -> Iterator[tuple[Function, tuple[Type, ...]]]:

@@ -16,6 +16,9 @@ from tests.sql.oracle import matched
 from tests.sql.test_joins import NOISE, ask
 
 ANSWERED = """
+    SELECT COUNT(*) FROM customer WHERE c_nation IN (SELECT c_nation + n_key FROM nation);
+    SELECT COUNT(*) FROM customer c WHERE c_custkey IN (SELECT o_custkey FROM orders WHERE c.c_nation IN (SELECT n_key
+        FROM nation));
     SELECT COUNT(*) FROM customer WHERE c_city IN (SELECT c_name FROM nation);
     SELECT COUNT(*) FROM customer WHERE c_city IN (SELECT c_city FROM nation);
     SELECT COUNT(*) FROM customer WHERE c_city NOT IN (SELECT c_name FROM nation);
@@ -151,7 +154,6 @@ REFUSED = """
     SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT c_city FROM orders);
     SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM orders WHERE c_vip);
     SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM nation WHERE c_city IN (SELECT c_city FROM orders));
-    SELECT COUNT(*) FROM customer WHERE c_nation IN (SELECT c_nation + n_key FROM nation);
     SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM nation WHERE (c_nation, n_key) IN (SELECT g_key, g_key
         FROM gaps));
     SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM nation WHERE EXISTS (SELECT 1 FROM rates WHERE r_nation =
@@ -166,8 +168,6 @@ REFUSED = """
     SELECT COUNT(*) FROM customer WHERE c_vip IN (SELECT c_city IN (SELECT c_city FROM nation) FROM nation);
     SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM orders WHERE o_custkey = c_custkey AND c_city IN (SELECT
         c_city FROM nation));
-    SELECT COUNT(*) FROM customer c WHERE c_custkey IN (SELECT o_custkey FROM orders WHERE c.c_nation IN (SELECT n_key
-        FROM nation));
     SELECT COUNT(*) FROM customer WHERE c_city IN (SELECT c.c_city FROM nation);
 """
 

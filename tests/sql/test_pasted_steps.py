@@ -250,12 +250,11 @@ REFUSED = (
     ("SELECT MAX(x) KEEP (DENSE_RANK LAST ORDER BY d) FROM people", "ARG_MAX(x, y)"),
     ("SELECT STACK(2, 'a', x, 'b', k) FROM people", "UNPIVOT"),
     ("SELECT PRINTF('%d', x), COUNT(*) FROM people GROUP BY 1", "LPAD"),
-    ("SELECT PRINTF('%d', n) FROM (SELECT COUNT(*) AS n FROM people)", "LPAD"),
     ("SELECT COUNT(*) FROM visits WHERE DATE(day, '+1 month') > '2024-03-01'", "DATE_TRUNC('month', d)"),
     ("SELECT COUNT(*) FROM visits WHERE day > DATE('now', '-30 days')", ":today"),
     ("SELECT ANY_VALUE(g) FROM people", "GROUP BY code, name"),
     ("SELECT g, ANY_VALUE(x) FROM people GROUP BY g", "GROUP BY code, name"),
-    ("SELECT kind, ANY_VALUE(name) FROM people JOIN labels USING (k) GROUP BY kind", "GROUP BY code, name"),
+    ("SELECT kind, ANY_VALUE(g) FROM people JOIN labels USING (k) GROUP BY kind", "GROUP BY code, name"),
     (
         "SELECT labels.k, COUNT(ANY_VALUE(name)) FROM people JOIN labels USING (k) GROUP BY labels.k",
         "GROUP BY code, name",

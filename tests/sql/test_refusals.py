@@ -15,7 +15,7 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -149,7 +149,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnknownTable, 'u', 'SELECT COUNT(*) FROM t LEFT JOIN u USING (a)'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t WHERE age IN (SELECT age FROM t)'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM t)'),
-    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t WHERE age > ANY (SELECT age FROM t)'),
     (UnsupportedSQL, None, 'SELECT (SELECT COUNT(*) FROM t) FROM t'),
     (UnsupportedSQL, None, 'WITH RECURSIVE x AS (SELECT 1) SELECT COUNT(*) FROM x'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) OVER () FROM t'),
@@ -160,13 +159,12 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, None, "SELECT COUNT(*) FROM t WHERE s GLOB 'a*'"),
     (InvalidParameter, None, 'SELECT COUNT(*) FROM t WHERE age > :low'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t WHERE age > $1'),
-    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t WHERE age > $low'),
+    (InvalidParameter, '$low', 'SELECT COUNT(*) FROM t WHERE age > $low'),
     (SQLSyntaxError, None, 'SELECT COUNT(*) FROM t WHERE age > ?'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t TABLESAMPLE 10%'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t USING SAMPLE 10'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t TABLESAMPLE RESERVOIR(10)'),
     (UnsupportedSQL, None, 'SELECT s, COUNT(*) FROM t GROUP BY s QUALIFY COUNT(*) > 1'),
-    (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t GROUP BY ()'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) FROM t GROUP BY (s, b)'),
     (SQLSyntaxError, 'COUNT', 'SELECT COUNT(*) FROM t GROUP BY COUNT(*)'),
     (SQLSyntaxError, 'n', 'SELECT COUNT(*) AS n FROM t GROUP BY n'),
@@ -419,7 +417,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (TypeMismatch, 'd + 1', 'SELECT COUNT(d + 1) FROM t'),
     (TypeMismatch, 'd + d', 'SELECT COUNT(d + d) FROM t'),
     (SQLSyntaxError, ')', 'SELECT COUNT(DATE_ADD(d)) FROM t'),
-    (UnsupportedSQL, 'DATE_SUB', "SELECT COUNT(DATE_SUB('day', d, d)) FROM t"),
+    (SQLSyntaxError, 'DATE_SUB', "SELECT COUNT(DATE_SUB(d, d)) FROM t"),
     (SQLSyntaxError, 'd', 'SELECT SUM(EXTRACT(FORTNIGHT FROM d)) FROM t'),
     (TypeMismatch, 'age', 'SELECT SUM(EXTRACT(YEAR FROM age)) FROM t'),
     (TypeMismatch, 's', 'SELECT SUM(EXTRACT(YEAR FROM s)) FROM t'),
@@ -448,6 +446,10 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'CURRENT_TIMESTAMP', 'SELECT COUNT(*) FROM t WHERE d > CURRENT_TIMESTAMP'),
     (UnsupportedSQL, 'TODAY', 'SELECT COUNT(*) FROM t WHERE d > TODAY()'),
     (UnsupportedSQL, 'AGE', 'SELECT SUM(AGE(d)) FROM t'),
+    (UnsupportedSQL, 'AGE', 'SELECT SUM(YEAR(AGE(d))) FROM t'),
+    (UnsupportedSQL, 'AGE', "SELECT COUNT(CAST(AGE(d, d) AS TEXT)) FROM t"),
+    (UnsupportedSQL, 'AGE', "SELECT SUM(EXTRACT(epoch FROM AGE(d, d))) FROM t"),
+    (SQLSyntaxError, 'DATESUB', "SELECT COUNT(DATESUB('fortnight', d, d)) FROM t"),
     (TypeMismatch, 'd', 'SELECT SUM(d) FROM t'),
     (TypeMismatch, 'o', 'SELECT SUM(o) FROM t'),
     (TypeMismatch, 'o = o', 'SELECT COUNT(*) FROM t WHERE o = o'),
@@ -668,8 +670,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnknownGroups, None,
      ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) s, COUNT(*) '
       'FROM t GROUP BY s')),
-    (UnsupportedSQL, 'LAPLACE_THRESHOLD',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = LAPLACE_THRESHOLD) COUNT(*) FROM t'),
     (UnknownGroups, 'city',
      ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = GAUSSIAN_THRESHOLD) city, '
       'COUNT(*) FROM t GROUP BY city')),
@@ -679,8 +679,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnknownGroups, 'TRUNCATED_GEOMETRIC',
      ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) s, COUNT(*) '
       'FROM t GROUP BY s')),
-    (UnsupportedSQL, 'TRUNCATED_GEOMETRIC',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) COUNT(*) FROM t'),
     (UnsupportedSQL, '5',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5) COUNT(*) FROM t'),
     (UnsupportedSQL, '5',
@@ -908,7 +906,6 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, 'TYPEOF', 'SELECT COUNT(TYPEOF(age)) FROM t'),
     (UnsupportedSQL, 'HASH', 'SELECT COUNT(HASH(age)) FROM t'),
     (UnsupportedSQL, 'UUID', 'SELECT COUNT(UUID()) FROM t'),
-    (UnsupportedSQL, 'SIN', 'SELECT SUM(SIN(age)) FROM t'),
     (SQLSyntaxError, ')', 'SELECT SUM(LOG(age, 2, 3)) FROM t'),
     (SQLSyntaxError, ')', 'SELECT SUM(POWER(age)) FROM t'),
     (TypeMismatch, 'SQRT', 'SELECT SUM(SQRT(s)) FROM t'),
@@ -1014,8 +1011,6 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (TypeMismatch, 'pid', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT s FROM visits)'),
     (UnknownColumn, 'nope', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT nope FROM visits)'),
     (UnknownTable, 'nowhere', 'SELECT COUNT(*) FROM people WHERE pid IN (SELECT pid FROM nowhere)'),
-    (UnsupportedSQL, 'code FROM codes WHERE n > cost',
-     'SELECT COUNT(*) FROM visits WHERE code IN (SELECT code FROM codes WHERE n > cost)'),
     (UnsupportedSQL, 'code FROM codes WHERE n > cost',
      'SELECT COUNT(*) FROM visits WHERE code NOT IN (SELECT code FROM codes WHERE n > cost)'),
     (SQLSyntaxError, 'COUNT', 'SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT code FROM codes WHERE COUNT(*) > 1)'),
@@ -1141,8 +1136,6 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_epsilon = 0.5) COUNT(*) FROM people'),
     (UnsupportedSQL, '5',
      'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5) COUNT(*) FROM people'),
-    (UnsupportedSQL, 'TRUNCATED_GEOMETRIC',
-     'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) COUNT(*) FROM people'),
     (UnknownGroups, 'TRUNCATED_GEOMETRIC',
      ('SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) s, '
       'COUNT(*) FROM people GROUP BY s')),
@@ -1339,6 +1332,7 @@ def test_every_class_of_errors_is_met():
         each.__name__ for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DPSQLError)
     }
     elsewhere = {each.__name__ for each in (BudgetExceeded, LedgerError, InternalError, InvalidArgument)}
+    elsewhere |= {errors.UnknownArgument.__name__}
     elsewhere |= {errors.ConfirmationRequired.__name__, errors.NotComputed.__name__}
     elsewhere |= {errors.AccessDenied.__name__, errors.Unavailable.__name__}
     elsewhere |= {InvalidSchema.__name__}
@@ -1573,6 +1567,7 @@ PARAMETERS: list[tuple[str, type[DPSQLError], str, Any]] = [
     ("pandas' NaT", InvalidParameter, LOW, {"low": pd.NaT}),
     ("NumPy's NaT", InvalidParameter, LOW, {"low": np.datetime64("NaT")}),
     ("NumPy's time", InvalidParameter, "SELECT COUNT(*) FROM t WHERE d > :low", {"low": np.datetime64("2020-01-01")}),
+    ("a time with a zone", InvalidParameter, LOW, {"low": datetime(2084, 7, 2, tzinfo=UTC)}),
     ("a span of time", InvalidParameter, LOW, {"low": pd.Timedelta(1, "D")}),
     ("a column of values", InvalidParameter, LOW, {"low": pd.Series([5])}),
     ("an array", InvalidParameter, LOW, {"low": np.array([5])}),
@@ -1618,9 +1613,6 @@ def test_parameters_are_refused_alike_on_any_data(
     assert not session.ledger()
 
 
-ZONED = pd.Timestamp("2084-07-02", tz="Europe/Berlin")
-
-
 @pytest.mark.parametrize(
     ("sql", "value"),
     [
@@ -1636,7 +1628,6 @@ ZONED = pd.Timestamp("2084-07-02", tz="Europe/Berlin")
         ("SELECT COUNT(*) FROM t WHERE d = :low", date(2084, 7, 2)),
         ("SELECT COUNT(*) FROM t WHERE d = :low", pd.Timestamp("2084-07-02")),
         ("SELECT COUNT(*) FROM t WHERE d = :low", "2084-07-02"),
-        ("SELECT COUNT(*) FROM t WHERE d = :low", ZONED),  # its wall clock, as in a column
         ("SELECT COUNT(*) FROM t LIMIT :low", 1),
         ("SELECT COUNT(*) FROM t WHERE age IN (1, : /* so */ low)", 90),
     ],
@@ -1812,13 +1803,18 @@ def test_no_columns():
         assert type(refusal(_q(data=data, sql="SELECT COUNT(a) FROM t"))) is UnknownColumn
 
 
-def test_an_object_column_of_mixed_types_is_text():
+def test_an_object_column_has_the_declared_type():
     data = pd.DataFrame({"o": pd.Series(["a", 1, 2.5, None, True, ["a"], "a", math.nan], dtype=object)})
-    assert answers(data, "SELECT COUNT(o), SUM(o = 'a'), COUNT(*) FROM t") == [(2, 2, 8)]
-    assert answers(data, "SELECT o, COUNT(*) FROM t GROUP BY o", delta=1e-9) == [("a", 2), (None, 6)]
-    assert type(refusal(_q(data=data, sql="SELECT SUM(o) FROM t"))) is TypeMismatch
+    text = {"types": {"o": "text"}}
+    assert answers(data, "SELECT COUNT(o), SUM(o = 'a'), COUNT(*) FROM t", **text) == [(5, 2, 8)]
+    assert answers(data, "SELECT o, COUNT(*) FROM t GROUP BY o", delta=1e-9, **text) == [("a", 2), (None, 3)]
+    listed = {"keys": {"o": ["1", "2.5", "a", "true"]}}
+    assert answers(data, "SELECT o, COUNT(*) FROM t WHERE o IS NOT NULL GROUP BY o", **text, **listed) == [
+        *(("1", 1), ("2.5", 1), ("a", 2), ("true", 1))
+    ]
+    assert type(refusal(_q(data=data, sql="SELECT SUM(o) FROM t", **text))) is TypeMismatch
     assert answers(data, "SELECT COUNT(o), SUM(o) FROM t", types={"o": "real"}, bounds={"o": (0, 9)}) == [
-        (2, pytest.approx(3.5, abs=1e-4))
+        (3, pytest.approx(4.5, abs=1e-4))
     ]
 
 
@@ -2209,6 +2205,7 @@ TAKEN = [
     "SELECT COUNT(CONCAT(s, 'a')), COUNT(CONCAT_WS('-', s, city)), COUNT(REPLACE(s, 'a', 'b')) FROM t",
     "SELECT COUNT(*) FROM t WHERE STARTS_WITH(s, 'a') AND ENDS_WITH(s, 'a') AND CONTAINS(s, 'a')",
     "SELECT SUM(SQRT(age)), SUM(CBRT(age)), SUM(EXP(hours)), SUM(LN(age)), SUM(LOG10(age)), SUM(LOG(3, age)) FROM t",
+    "SELECT SUM(SIN(age)), SUM(COS(age)), SUM(CLAMP(TAN(age), 0, 1)) FROM t",
     "SELECT SUM(POWER(age, 2)), SUM(DEGREES(age)), SUM(RADIANS(age)), SUM(PI()), SUM(SIGN(r)) FROM t",
     "SELECT SUM(TRUNC(age, 1)) FROM t",
     "SELECT VAR_POP(age), VARIANCE(age), VAR_SAMP(age), STDDEV(age), STDDEV_SAMP(age), STDDEV_POP(age) FROM t",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +51,9 @@ class ListStore:
         names = [column.name for column in self.schema.columns]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
-    def check(self) -> None:
+    def stamps(self) -> object:
         """Lists are always there."""
+        return ()
 
 
 def enforced(cell: Any, column: ColumnSchema) -> Key:
@@ -179,7 +181,10 @@ class ListEngine:
     def together(self, sources: Mapping[str, object]) -> None:
         """All of its sources can be."""
 
-    def executor(self, stores: Mapping[str, ListStore]) -> ListExecutor:
+    def open(self, stores: Mapping[str, ListStore]) -> AbstractContextManager[None]:  # noqa: ARG002
+        return nullcontext()
+
+    def executor(self, stores: Mapping[str, ListStore], sources: None = None) -> ListExecutor:  # noqa: ARG002
         return ListExecutor(stores)
 
     def within(self, resources: Resources) -> ListEngine:

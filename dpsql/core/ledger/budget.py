@@ -8,9 +8,11 @@ from fractions import Fraction
 from dpsql.core.ledger.filters import Filter
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon, show
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter
+from dpsql.schema.argument_names import checked_methods
 from dpsql.schema.frozen import dataclass
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Budget:
     """The most that all answers may cost together.

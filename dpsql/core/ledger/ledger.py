@@ -167,7 +167,7 @@ class Ledger(RestoredBook):
         """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
         entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
         with self._current() if self.dry else self._writing():
-            entry = self._charge(Entry("", self.analyst, label, cost, tuple(events), tuple(parts)), asked, units)
+            entry = self._charge(self._entry(cost, label, events, parts), asked, units)
         return self._to_run(entry)
 
     def claim(
@@ -184,7 +184,7 @@ class Ledger(RestoredBook):
         """As `charge`, for an answer that will be kept under this key: once for all who ask now, in any thread or
         process. Waits while somebody else is at it; None when the answer is there to `recall`. Who is charged keeps an
         answer in the end, or calls `drop`."""
-        entry = Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
+        entry = self._entry(cost, label, events, parts)
         try:
             while True:
                 with self._current() if self.dry else self._writing():
@@ -294,6 +294,13 @@ class Ledger(RestoredBook):
                 known = line_hash if number == place else ""
         if known != digest:
             raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
+
+    def _entry(self, cost: Cost, label: str, events: Sequence[Event], parts: Sequence[Part]) -> Entry:
+        """A charge, with that of the response time. A run takes as long for people of all parts, so a question about
+        some of them that has one is charged to all."""
+        if self.time is None:
+            return Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
+        return Entry("", self.analyst, label, cost + self.time_cost, (*events, self.time.event))
 
     def _charge(self, entry: Entry, asked: Asked, units: Sequence[TableUnit], key: str | None = None) -> Entry:
         """Enter a charge, behind the units that are new and, with a key, a claim; inside a transaction."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpsql.core.cost import Cost
+from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.book import Book
 from dpsql.core.ledger.budget import Budget
@@ -16,6 +16,7 @@ from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, Asked,
 from dpsql.core.ledger.shares import Holding, Loss, check_room, spent_of
 from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss
+from dpsql.core.response_time import ResponseTime
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError
 
@@ -56,6 +57,8 @@ class SharedBook(Book):
     """What the next charges are for; each is entered with its key, once."""
     dry: bool = False
     """Charges are refused as ever, and what is admitted is not entered: NothingCharged says so."""
+    time: ResponseTime | None = None
+    """The privacy cost of each answer's response time, charged with the question."""
     ahead: bool = False
     """Charges are entered, and ChargedAhead is raised in place of going on to run: `_requested` finds them then."""
     most_runs: int | None = None
@@ -64,6 +67,11 @@ class SharedBook(Book):
     """Whether shares may be given that come to more than the budget."""
     _seen: object = None
     _over = False
+
+    @property
+    def time_cost(self) -> Cost:
+        """The privacy cost that is charged for the response time of an answer."""
+        return FREE if self.time is None else self.time.cost
 
     @property
     def ended_tokens(self) -> frozenset[str]:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from dpsql.core.exact import NO_KEY, ExactPlan
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL
 from dpsql.executors.duckdb.instance import lock, opened
+from dpsql.executors.duckdb.parquet_types import is_unsafe, lack_of
 from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.compile import compile_plan
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
+from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
 from dpsql.schema.remembered import remembered
 
@@ -32,7 +34,8 @@ class EmptyTable:
 
     enforced = False
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, public: bool = False) -> None:
+        self._public = public
         self.name = f"empty{number}"
         self._prefix = f"e{number}_"
         self._columns: dict[str, tuple[str, str]] = {}
@@ -41,6 +44,8 @@ class EmptyTable:
         return self.name
 
     def cell(self, column: ColumnSchema) -> str:
+        if is_unsafe(column.storage) and not self._public:  # public rows are here already
+            raise Lacking(lack_of(column.name, column.storage))
         return self._named(column.name, DUCKDB_SQL.type_name(column.type))
 
     def identity(self, name: str) -> str:
@@ -63,7 +68,8 @@ class EmptyTable:
 @remembered(_MOST_REMEMBERED)
 def lacking(plan: ExactPlan) -> str | None:
     """What the engine has not, as a noun; None where it can run the plan."""
-    tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
+    public = {scan.table.name.casefold() for scan in scans_of(plan.source) if scan.table.public}
+    tables = {name: EmptyTable(number, public=name in public) for number, name in enumerate(sorted(tables_read(plan)))}
     try:
         statement = compile_plan(plan, NO_KEY, DUCKDB_SQL, tables, early=True)
     except Lacking as lack:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 
-from dpsql.schema.columns import Type
+from dpsql.executors.duckdb.parquet_types import plain
+from dpsql.executors.duckdb.text_cells import exact_integer, limited, read_text
+from dpsql.schema.calendar import show_timestamp
+from dpsql.schema.columns import CellFormat, Type
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _WIDE = frozenset({"HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})
 _DOUBLES = frozenset({"FLOAT", "DOUBLE"})
 _ZONED = frozenset({"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"})
 _TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}) | _ZONED
-_LARGEST = 2**62
+_TEXTS = frozenset({"VARCHAR", "ENUM", "UUID"})
+_PLAIN = {"BOOLEAN": Type.BOOLEAN, "DATE": Type.DATE, **dict.fromkeys(_TEXTS, Type.TEXT)}
+_UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+"""The digits of a UUID between its dashes: the first of each part, and how many they are."""
 _WHOLE_DOUBLES = 2.0**127
 """Whole doubles below it are told apart by their digits (as of `exact_values.canonical`)."""
 
 
 def kind_of(stored: str) -> str:
     """The name of a stored type without its parameters."""
-    return re.split(r"\(", stored)[0] if not stored.endswith("]") else "LIST"
+    name = plain(stored)
+    return re.split(r"\(", name)[0] if not name.endswith("]") else "LIST"
 
 
 def type_of(stored: str) -> Type:
@@ -30,18 +37,48 @@ def type_of(stored: str) -> Type:
         return Type.REAL
     if kind in _TIMES:
         return Type.TIMESTAMP
-    return {"BOOLEAN": Type.BOOLEAN, "VARCHAR": Type.TEXT, "ENUM": Type.TEXT, "DATE": Type.DATE}.get(kind, Type.OTHER)
+    return _PLAIN.get(kind, Type.OTHER)
 
 
 def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def cell_text(name: str, stored: str, wanted: Type) -> str | None:
-    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so."""
-    kind, text = kind_of(stored), _name(name)
-    if wanted is Type.OTHER:
+def _cell(name: str, stored: str) -> str:
+    """A stored cell. A DECIMAL of a Parquet file can have more digits than its type, and DuckDB fails on some of those:
+    they are NULL."""
+    if kind_of(stored) != "DECIMAL":
+        return _name(name)
+    digits, places = _digits_of(stored)
+    most = f"{'9' * (digits - places)}.{'9' * places}"
+    least, last = (f"CAST('{sign}{most}' AS DECIMAL({digits}, {places}))" for sign in ("-", ""))
+    # An optimiser may take the condition apart from what it guards: so that is held to the ends as well.
+    held = f"LEAST(GREATEST({_name(name)}, {least}), {last})"
+    return f"(CASE WHEN {_name(name)} BETWEEN {least} AND {last} THEN {held} END)"
+
+
+def _digits_of(stored: str) -> tuple[int, int]:
+    """How many digits a DECIMAL has, and how many of them stand after the point."""
+    digits, places = plain(stored).removeprefix("DECIMAL(").rstrip(")").split(",")
+    return int(digits), int(places)
+
+
+def cell_text(
+    name: str, stored: str, wanted: Type, form: CellFormat | None = None, zone: str | None = None
+) -> str | None:
+    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so.
+
+    form: how texts are written; zone: that in which instants are shown (None: UTC)."""
+    kind, text = kind_of(stored), _cell(name, stored)
+    if kind in _TEXTS and not wanted.opaque:
+        as_bytes = _text(text, kind)
+        assert as_bytes is not None  # of texts
+        return as_bytes if wanted is Type.TEXT and form is None else read_text(as_bytes, wanted, form)
+    if wanted.opaque:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
+    if zone is not None and kind in _ZONED and wanted.temporal:
+        shown = _on_clock(f"{_timestamp(text, kind)}", zone)
+        return shown if wanted is Type.TIMESTAMP else f"TRY_CAST({shown} AS DATE)"
     maker = {
         Type.INTEGER: _integer,
         Type.REAL: _real,
@@ -58,17 +95,10 @@ def _integer(text: str, kind: str) -> str | None:
     if kind in _WHOLE or kind == "BOOLEAN":
         return f"CAST({text} AS BIGINT)"
     if kind in _WIDE:
-        return _limited(text)
+        return limited(text)
     if kind in _DOUBLES:
-        return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {_limited(text)} END"
-    return f"CASE WHEN {_is_whole(text)} THEN {_limited(_huge(text))} END" if kind == "DECIMAL" else None
-
-
-def _limited(text: str) -> str:
-    return (
-        f"CASE WHEN {text} >= {_LARGEST} THEN {_LARGEST} WHEN {text} <= {-_LARGEST} THEN {-_LARGEST} "
-        f"ELSE TRY_CAST({text} AS BIGINT) END"
-    )
+        return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {limited(text)} END"
+    return f"CASE WHEN {_is_whole(text)} THEN {limited(_huge(text))} END" if kind == "DECIMAL" else None
 
 
 def _is_whole(text: str) -> str:
@@ -98,7 +128,12 @@ def _boolean(text: str, kind: str) -> str | None:
 
 def _text(text: str, kind: str) -> str | None:
     """As bytes: a column of a database may have a collation of its own, for which texts that differ are equal."""
-    return f"CAST({text} AS VARCHAR) COLLATE POSIX" if kind in ("VARCHAR", "ENUM") else None
+    if kind == "BLOB":  # declared to be a UUID
+        digits = f"LOWER(HEX({text}))"
+        parts = (f"SUBSTRING({digits}, {first}, {count})" for first, count in _UUID_PARTS)
+        joined = " || '-' || ".join(parts)
+        return f"CASE WHEN OCTET_LENGTH({text}) = 16 THEN {joined} END COLLATE POSIX"
+    return f"CAST({text} AS VARCHAR) COLLATE POSIX" if kind in _TEXTS else None
 
 
 def _date(text: str, kind: str) -> str | None:
@@ -126,6 +161,22 @@ def _timestamp(text: str, kind: str) -> str | None:
     )
 
 
+def _on_clock(time: str, zone: str) -> str:
+    """What clocks of a zone show at a TIMESTAMP of UTC; the time is first held to the calendar, beyond which the sum
+    could fail."""
+    from dpsql.executors.sql.zones import offset_text  # most columns hold no instants
+
+    first, last = (f"TIMESTAMP '{each}'" for each in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
+    within = f"CASE WHEN {time} > {last} THEN {last} WHEN {time} < {first} THEN {first} ELSE {time} END"
+    offset = offset_text(
+        time,
+        zone,
+        lambda instant: f"TIMESTAMP '{show_timestamp(instant)}'",
+        lambda each: f"INTERVAL ({each // 10**6}) SECOND",
+    )
+    return f"({within} + {offset})"
+
+
 def _nanoseconds(text: str) -> str:
     """Of a time of nanoseconds, also of what DuckDB calls infinite there, which others read as those of 1677 and
     2262."""
@@ -145,18 +196,21 @@ def _is_number(kind: str) -> bool:
     return kind in _WHOLE | _WIDE | _DOUBLES or kind == "DECIMAL"
 
 
-def identity_text(name: str, stored: str, wanted: Type) -> str:
+def identity_text(name: str, stored: str, wanted: Type, form: CellFormat | None = None, zone: str | None = None) -> str:
     """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
     whatever stores them."""
-    kind, text = kind_of(stored), _name(name)
-    cell = cell_text(name, stored, wanted)
+    kind, text = kind_of(stored), _cell(name, stored)
+    cell = cell_text(name, stored, wanted, form, zone)
     assert cell is not None  # as the store saw
     if wanted is Type.TEXT:
         return cell
+    if kind in _TEXTS:
+        return _identity_of_text(f"CAST({text} AS VARCHAR)", cell, wanted, form)
     if wanted is Type.BOOLEAN:
         return f"CAST({cell} AS BIGINT)"
     if wanted is Type.DATE and kind != "DATE":  # the days of the calendar
-        day = f"TRY_CAST({cell if kind.endswith('_NS') else f'TRY_CAST({text} AS TIMESTAMP)'} AS DATE)"
+        time = f"TRY_CAST({text} AS TIMESTAMP)"
+        day = f"TRY_CAST({cell if zone is not None or kind.endswith('_NS') else time} AS DATE)"
         within = f"{day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
         return f"CAST(CASE WHEN {within} THEN {day} - DATE '1970-01-01' END AS BIGINT)"
     if kind in _WHOLE or kind == "BOOLEAN":
@@ -167,6 +221,17 @@ def identity_text(name: str, stored: str, wanted: Type) -> str:
         return f"CAST({days} AS BIGINT)" if wanted is Type.DATE else whole
     exact = _of_time(text, kind) if kind in _TIMES else _of_number(text, stored)
     return f"CASE WHEN {cell} IS NOT NULL THEN {exact} END"
+
+
+def _identity_of_text(text: str, cell: str, wanted: Type, form: CellFormat | None) -> str:
+    """Of a text, which `cell` reads as a value of the type."""
+    if wanted is Type.INTEGER:
+        return exact_integer(text, form)
+    if wanted is Type.BOOLEAN:
+        return f"CAST({cell} AS BIGINT)"
+    if wanted is Type.DATE:
+        return f"CAST({cell} - DATE '1970-01-01' AS BIGINT)"
+    return _of_time(cell, "TIMESTAMP") if wanted is Type.TIMESTAMP else _of_number(cell, "DOUBLE")
 
 
 def _finite(time: str, ticks: str, middle: str, last: str) -> str:
@@ -189,7 +254,7 @@ def _of_number(text: str, stored: str) -> str:
     """One text for each number (as of `exact_values.canonical`)."""
     kind = kind_of(stored)
     if kind == "DECIMAL":
-        return _of_decimal(text, int(stored.rstrip(")").split(",")[1]))
+        return _of_decimal(text, _digits_of(stored)[1])
     digits = f"CAST({text} AS VARCHAR)"
     if kind == "UHUGEINT":
         double = f"TRY_CAST({text} AS DOUBLE)"

@@ -19,6 +19,7 @@ _TYPES: Mapping[Type, str] = {
     Type.DATE: "DATE",
     Type.TIMESTAMP: "TIMESTAMP",
     Type.OTHER: "BOOLEAN",
+    Type.OBJECT: "BOOLEAN",
 }
 _HALF_EVEN = "6755399441055744.0e0"
 """1.5 * 2^52: of a double that is added to it, and from which it is then taken, only whole steps are left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from dpsql.sources.frames import stored_columns
 if TYPE_CHECKING:
     from dpsql.executors.duckdb.executor import DuckDBExecutor
     from dpsql.executors.duckdb.files import FileStore
+    from dpsql.executors.duckdb.open_sources import OpenSources
     from dpsql.executors.duckdb.tables import FrameStore
 
 
@@ -64,10 +66,17 @@ class DuckDBEngine:
     def together(self, sources: Mapping[str, object]) -> None:
         """All of its sources can be."""
 
-    def executor(self, stores: Mapping[str, FrameStore | FileStore]) -> DuckDBExecutor:
+    def open(self, stores: Mapping[str, FrameStore | FileStore]) -> AbstractContextManager[OpenSources]:
+        from dpsql.executors.duckdb.open_sources import open_sources  # as above
+
+        return open_sources({name.casefold(): store for name, store in stores.items()}, self.resources)
+
+    def executor(
+        self, stores: Mapping[str, FrameStore | FileStore], sources: OpenSources | None = None
+    ) -> DuckDBExecutor:
         from dpsql.executors.duckdb.executor import DuckDBExecutor  # as above
 
-        return DuckDBExecutor(stores, self.resources)
+        return DuckDBExecutor(stores, self.resources, sources)
 
     def within(self, resources: Resources) -> DuckDBEngine:
         return DuckDBEngine(resources)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
-from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL, DuckDBDialect
-from dpsql.executors.duckdb.files import FileStore, FileTable, reach
-from dpsql.executors.duckdb.instance import folder_in, lock, opened
+from dpsql.executors.duckdb.files import FileStore, FileTable
+from dpsql.executors.duckdb.open_sources import OpenSources, Stores, open_sources
+from dpsql.executors.duckdb.parquet_texts import relation
 from dpsql.executors.duckdb.passes import passes
 from dpsql.executors.duckdb.seen_in_files import seen_in
 from dpsql.executors.duckdb.tables import FrameStore, FrameTable
@@ -28,7 +26,7 @@ from dpsql.executors.sql.seen import NOTHING
 from dpsql.executors.sql.statement import Section, Statement
 from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type
-from dpsql.sources.stored import ParquetFiles, SourceChanged, StoredFiles
+from dpsql.sources.stored import SourceChanged
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,76 +34,77 @@ if TYPE_CHECKING:
 _LOW = 2**63 - 1
 TIMES_AGAIN = 8
 """So many times the passes are made where memory was too little for them."""
-Stores = Mapping[str, FrameStore | FileStore]
 
 
 class DuckDBExecutor:
-    """Runs plans over stores, found by table name."""
+    """Runs plans over stores, found by table name. sources: those that were opened for the question; None: each run
+    opens its own."""
 
-    def __init__(self, stores: Stores, resources: Resources = ITSELF) -> None:
+    def __init__(self, stores: Stores, resources: Resources = ITSELF, sources: OpenSources | None = None) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
         self.resources = resources
+        self.sources = sources
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """As of `Executor`."""
+        """As of `Executor`. Raises SourceChanged where files are not those that were opened."""
         wanted = tables_read(plan)
         stores = {name: store for name, store in self.stores.items() if name in wanted}
-        files = [store for store in stores.values() if isinstance(store, FileStore)]
-        before = tuple(store.stamps() for store in files)
+        if self.sources is not None:
+            return self._executed(plan, key, stores, self.sources)
+        with open_sources(stores, self.resources) as sources:
+            return self._executed(plan, key, stores, sources)
+
+    def _executed(self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources) -> ExactTable:
+        _check_same(stores, sources, has_read=False)
         try:
-            sections, answers = self._within(plan, key, stores, before)
+            sections, answers = self._within(plan, key, stores, sources)
         finally:  # whatever a run over other files than before says, it is that they are others
-            for store, stamps in zip(files, before, strict=True):
-                if not _is_as_before(store, stamps):
-                    raise SourceChanged(store.source)
+            _check_same(stores, sources, has_read=True)
         return exact_answer(plan, sections, answers)
 
     def _within(
-        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...]
+        self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources
     ) -> tuple[tuple[Section, ...], list[Answer]]:
         """As `_answers`, in the memory that there is. Raises NotEnoughMemory."""
         try:
-            return self._answers(plan, key, stores, stamps, early=True)
+            return self._answers(plan, key, stores, sources, early=True)
         except Exception as error:
             # Groups of cells, or rows of units, may be more than memory has room for: then keys are looked up row by
             # row, and people gone over in more passes.
             if not _of_memory(error):
                 raise
-        return self._with_less(plan, key, stores, stamps)
+        return self._with_less(plan, key, stores, sources)
 
     def _with_less(
-        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...]
+        self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources
     ) -> tuple[tuple[Section, ...], list[Answer]]:
         """As `_answers`, in the least memory that there is a way for. Raises NotEnoughMemory."""
         try:
-            return self._answers(plan, key, stores, stamps, early=False)
+            return self._answers(plan, key, stores, sources, early=False)
         except Exception as error:
             if not _of_memory(error):
                 raise
         raise NotEnoughMemory  # out here: what the engine said quotes cells, and is not its context
 
     def _answers(
-        self, plan: ExactPlan, key: bytes, stores: Stores, stamps: tuple[object, ...], *, early: bool
+        self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources, *, early: bool
     ) -> tuple[tuple[Section, ...], list[Answer]]:
         """What a plan comes to, one statement for each pass over units, and what the sections of these are."""
-        sources = tuple(store.source for store in stores.values() if isinstance(store, FileStore))
-        waits = all(isinstance(source, ParquetFiles) for source in sources) and self.resources.spill is None
-        pool = next(iter(stores.values())).pool
         answers: list[Answer] = []
         sections: tuple[Section, ...] = ()
-        with (
-            folder_in(self.resources.spill) as folder,
-            pool.instance(
-                (sources, stamps, self.resources), partial(_opened, sources, self.resources, folder), waits=waits
-            ) as connection,
-        ):
-            number = passes(connection, plan, list(stores.values()), 1 if early else TIMES_AGAIN)
-            files = [(name, store) for name, store in stores.items() if isinstance(store, FileStore)]
-            stamped = {name: (store, at, stamps[at]) for at, (name, store) in enumerate(files)}
+        with sources.instance() as connection:
+            number = passes(connection, plan, stores.values(), sources, 1 if early else TIMES_AGAIN)
+            stamped = {
+                name: (store, sources.number_of(store), sources.stamps[name])
+                for name, store in stores.items()
+                if isinstance(store, FileStore)
+            }
             seen = seen_in(connection, plan, stores, stamped, number) if early else NOTHING
             for place in range(number):
                 tables = {
-                    name: FrameTable(store, at) if isinstance(store, FrameStore) else FileTable(store, at)
+                    name: FrameTable(store, at)
+                    if isinstance(store, FrameStore)
+                    else FileTable(store, at, sources.number_of(store))
                     for at, (name, store) in enumerate(stores.items())
                 }
                 statement = compile_plan(plan, key, DuckDBDialect(place, number), tables, seen, early=early)
@@ -114,28 +113,15 @@ class DuckDBExecutor:
         return sections, answers
 
 
-def _is_as_before(store: FileStore, stamps: object) -> bool:
-    try:
-        return store.stamps() == stamps
-    except InvalidSchema:  # it is gone
-        return False
+def _check_same(stores: Stores, sources: OpenSources, *, has_read: bool) -> None:
+    """Raises SourceChanged where files of these stores are not as they were when they were opened."""
+    for name, store in stores.items():
+        if isinstance(store, FileStore) and not sources.is_same(name):
+            raise SourceChanged(store.source, has_read=has_read)
 
 
 def _of_memory(error: Exception) -> bool:
     return type(error).__name__ == "OutOfMemoryException"
-
-
-def _opened(sources: tuple[StoredFiles, ...], resources: Resources, folder: str) -> duckdb.DuckDBPyConnection:
-    """A new instance, locked, that may read these sources and nothing else."""
-    connection = opened(files=bool(sources), resources=resources, folder=folder)
-    try:
-        if sources:
-            reach(connection, sources)
-        lock(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _answer(
@@ -146,7 +132,7 @@ def _answer(
 ) -> Answer:
     """What a statement comes to. Its tables and lists stand in it by name, so that nothing is made in the instance but
     frames' names, which are taken out again."""
-    views, frames = _brought(statement, tables)
+    views, frames = _brought(connection, statement, tables)
     heads = ", ".join(f"{name} AS NOT MATERIALIZED ({text})" for name, text in views.items())
     keys = [f"k{place}" for place in range(len(plan.keys))]
     numbers = [f"n{place}" for place in range(max(map(_width, statement.sections)))]
@@ -193,19 +179,19 @@ def _whole(high: Any, low: Any) -> NDArray[Any]:
 
 
 def _brought(
-    statement: Statement, tables: Mapping[str, FrameTable | FileTable]
+    connection: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, FrameTable | FileTable]
 ) -> tuple[dict[str, str], dict[str, pd.DataFrame]]:
     """The tables that the statement reads and the public lists that it joins, as SELECTs by name, and the frames that
     these are over."""
     views, frames = {}, {}
     # Units are compared between tables: as integers where all of them are, else all as texts.
     as_texts = not all(table.whole_identities() for table in tables.values())
-    files = itertools.count()
     for table in tables.values():
         if isinstance(table, FrameTable):
             views[table.name], frames[f"{table.name}_"] = table.view(as_texts=as_texts)
         else:
-            views[table.name] = table.view(next(files), as_texts=as_texts)
+            rows = relation(connection, table.store, table.source, table.columns_read())
+            views[table.name] = table.view(rows, as_texts=as_texts)
     for name, (kind, values) in statement.lists.items():
         frames[f"{name}_"] = list_frame(kind, values)
         cell = DUCKDB_SQL.moment("v", kind) if kind.temporal else f"CAST(v AS {DUCKDB_SQL.type_name(kind)})"

@@ -10,6 +10,7 @@ from dpsql.executors.duckdb.cells import cell_text, identity_text, type_of
 from dpsql.executors.duckdb.databases import check_table
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL, quoted
 from dpsql.executors.duckdb.instance import lock, opened
+from dpsql.executors.duckdb.parquet_types import is_unsafe, marked, plain, unsafe_types
 from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
@@ -28,40 +29,62 @@ from dpsql.sources.stored import (
 
 if TYPE_CHECKING:
     import duckdb
+    import pandas as pd
 
-_PLACE = "file_index"
-"""DuckDB's name for which of its files a row is of; a column of that name hides it."""
+_PLACE, _ROW = "file_index", "file_row_number"
+"""DuckDB's names for which of its files a row is of, and which row of that; a column of that name hides it."""
+PLACE_OF_ROW = f"{_PLACE} * CAST(1099511627776 AS BIGINT) + {_ROW}"
 
 
 def columns_of(source: StoredFiles) -> list[Stored]:
     """Names and types, from what files say of themselves; no row is read. Raises InvalidSchema."""
-    listed = isinstance(source, ParquetFiles | PartedFiles)
-    each = [ParquetFiles((file,)) for file in source.files] if listed else [source]
-    described: list[list[tuple[str, str]]] = []
     connection = opened(files=True)
+    refusal: InvalidSchema
     try:
         reach(connection, (source,))
         lock(connection)
-        if isinstance(source, DatabaseTable):
-            check_table(connection, source, 0)
-        for one in each:
-            rows = connection.execute(f"DESCRIBE SELECT * FROM {rows_of(one, 0)}").fetchall()
-            described.append([(row[0], row[1]) for row in rows])
-    except InvalidSchema:
-        raise
+        return [Stored(name, type_of(kind), True, kind) for name, kind in attached_columns(connection, source, 0)]
+    except InvalidSchema as error:
+        refusal = error
     except Exception:  # noqa: BLE001 - its words could quote what a file holds
-        described = described[: len(each) - 1]
+        refusal = unreadable(source)
     finally:
         connection.close()
-    if len(described) < len(each):
-        raise unreadable(each[len(described)])
+    refusal.__cause__ = refusal.__context__ = None
+    raise refusal
+
+
+def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
+    """Names and types of the columns of the source of that number, as all of its files say. Raises InvalidSchema."""
+    listed = isinstance(source, ParquetFiles | PartedFiles)
+    each = [ParquetFiles((file,)) for file in source.files] if listed else [source]
+    if isinstance(source, DatabaseTable):
+        check_table(connection, source, number)
+    described = [_described(connection, one, number) for one in each]
     other = next((place for place, columns in enumerate(described) if columns != described[0]), None)
     if other is not None:
         raise InvalidSchema(
             f"{each[other]} has other columns than {each[0]}.",
             hint="Files of one table have the same columns in the same order, of the same types.",
         )
-    return [Stored(name, type_of(kind), True, kind) for name, kind in described[0]]
+    return described[0]
+
+
+def _described(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
+    try:
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {rows_of(source, number)}").fetchall()
+        in_files = isinstance(source, ParquetFiles)
+        unsafe = unsafe_types(connection, quoted(_literally(source.files[0]))) if in_files else [None] * len(rows)
+    except Exception:  # noqa: BLE001 - its words could quote what a file holds
+        rows, unsafe = None, []
+    if rows is None:
+        raise unreadable(source)
+    return [(row[0], marked(row[1], kind)) for row, kind in zip(rows, unsafe, strict=True)]
+
+
+def holds_text(column: ColumnSchema) -> bool:
+    """Whether a column of Parquet files is text, whose bytes may be wrong."""
+    return not column.type.opaque and plain(column.storage) == "VARCHAR"
 
 
 def reach(connection: duckdb.DuckDBPyConnection, sources: tuple[StoredFiles, ...]) -> None:
@@ -84,13 +107,15 @@ def _literally(file: Path) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(file))
 
 
-def rows_of(source: StoredFiles, number: int) -> str:
-    """What stands after FROM for the source of that number: exactly these files, with no column made of their names."""
+def rows_of(source: StoredFiles, number: int, wrong_bytes: str = "replace") -> str:
+    """What stands after FROM for the source of that number: exactly these files, with no column made of their names.
+    wrong_bytes: what becomes of bytes of a Parquet text that are not UTF-8, `?` or nothing ("ignore")."""
     if isinstance(source, DatabaseTable):
         names = [part.replace('"', '""') for part in source.table.split(".")]
         return ".".join([f"database{number}", *(f'"{name}"' for name in (["main"] if len(names) == 1 else []) + names)])
     listed = ", ".join(quoted(_literally(file)) for file in source.files)
-    return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false)"
+    options = f"hive_partitioning = false, union_by_name = false, utf8_validation = {quoted(wrong_bytes)}"
+    return f"read_parquet([{listed}], {options})"
 
 
 class FileStore:
@@ -102,61 +127,88 @@ class FileStore:
         self.pool = Pool()
         self.seen: dict[tuple[str, object], int] = {}
         """What was seen of its rows, for files with these stamps."""
+        self.odd_rows: dict[str, tuple[object, pd.DataFrame]] = {}
+        """Of a column of texts: stamps of the files, and the rows whose bytes are not UTF-8 (`parquet_texts`)."""
         for column in schema.columns:
-            if cell_text(column.name, column.storage, column.type) is None:
+            if cell_text(column.name, column.storage, column.type, column.cell_format, column.zone) is None:
                 raise InvalidSchema(
                     f'"{column.name}" is stored as {column.storage}, and cannot be read as {column.type}.',
                     hint="Leave the type out, or write the file with that type.",
                 )
         self.parts = part_values(source, schema) if isinstance(source, PartedFiles) else None
-        if self.parts is not None and _PLACE in schema.by_name:
+        self._check_names()
+        self._check_unit()
+        self.checked: object = None
+        """What the files were like when they were last seen to have the columns of the schema."""
+
+    def _check_names(self) -> None:
+        """Raises InvalidSchema for a column whose name hides where a row stands, if that is asked for."""
+        hidden = next((name for name in (_PLACE, _ROW) if name in self.schema.by_name), None)
+        in_files = not isinstance(self.source, DatabaseTable)
+        if hidden and (self.parts is not None or (in_files and any(map(holds_text, self.schema.columns)))):
             raise InvalidSchema(
-                f'a column is named "{schema.by_name[_PLACE].name}": which part a row is of could not be told.',
+                f'a column is named "{self.schema.by_name[hidden].name}": where a row stands could not be told.',
                 hint="Rename it.",
             )
-        self._checked = self.stamps()
+
+    def _check_unit(self) -> None:
+        """Raises InvalidSchema for a unit, or the key of a path to one, that cannot be read safely."""
+        word = self.schema.unit_word
+        named = [*([word.column] if word is not None else []), *(name for key in self.schema.unique for name in key)]
+        columns = [self.schema.by_name[name.casefold()] for name in named]
+        column = next((each for each in columns if is_unsafe(each.storage)), None)
+        if column is not None:
+            raise InvalidSchema(
+                f'column "{column.name}" tells people apart, and one cell can make it unreadable: it is stored as '
+                f"{column.storage}.",
+                hint="Write the file with timestamps of microseconds, or with text in place of times of day.",
+            )
 
     def stamps(self) -> object:
+        """As of `Store`."""
         return stamps_of(files_in(self.source))
 
-    def check(self) -> None:
-        """As of `Store`."""
-        stamps = self.stamps()
-        if stamps == self._checked:
-            return
-        columns = [(each.name, each.storage) for each in columns_of(self.source)]
+    def check_columns(self, columns: list[tuple[str, str]]) -> None:
+        """Raises InvalidSchema where these, which the files have now, are others than those of the schema."""
         if columns != [(each.name, each.storage) for each in self.schema.columns]:
             raise InvalidSchema(
                 f"{self.source} has other columns than when it was opened.", hint="Open it again: a new session."
             )
-        self._checked = stamps
 
 
 class FileTable:
-    """The columns of a stored table that one statement reads, by names of their own (as of `StoredTable`)."""
+    """The columns of a stored table that one statement reads, by names of their own (as of `StoredTable`). number: that
+    of the table in the statement; source: that of its source in the instance."""
 
     enforced = False
 
-    def __init__(self, store: FileStore, number: int) -> None:
+    def __init__(self, store: FileStore, number: int, source: int) -> None:
         self.store = store
         self.number = number
+        self.source = source
         self.name = f"stored{number}"
         self._prefix = f"f{number}_"
         self._columns: dict[tuple[str, str], str] = {}
         """Names by texts and marks: a column that is a value and tells units apart is two, of which the latter may be
         made a text."""
+        self.read: dict[str, None] = {}
+        """The stored columns that the statement reads."""
 
     def rows(self) -> str:
         return self.name
 
     def cell(self, column: ColumnSchema) -> str:
-        text = cell_text(column.name, column.storage, column.type)
+        text = cell_text(column.name, column.storage, column.type, column.cell_format, column.zone)
         assert text is not None  # as the store saw
+        self.read[column.name] = None
         return self._named(text)
 
     def identity(self, name: str) -> str:
         column = self.store.schema.by_name[name.casefold()]
-        return self._named(identity_text(column.name, column.storage, column.type), "u")
+        self.read[column.name] = None
+        return self._named(
+            identity_text(column.name, column.storage, column.type, column.cell_format, column.zone), "u"
+        )
 
     def kind(self, name: str) -> Type:
         return self.store.schema.by_name[name.casefold()].type
@@ -164,24 +216,27 @@ class FileTable:
     def row(self) -> str:
         """Where the row stands: of a Parquet file which file and which row, of a database's table the row."""
         own = {name.casefold() for name in self.store.schema.by_name}
-        if own & {"rowid", _PLACE, "file_row_number"}:
+        if own & {"rowid", _PLACE, _ROW}:
             raise Lacking("rows as units of their own beside a column that is named rowid or as parts of a file are")
         in_file = not isinstance(self.store.source, DatabaseTable)
-        place = f"{_PLACE} * CAST(1099511627776 AS BIGINT) + file_row_number" if in_file else "rowid"
+        place = PLACE_OF_ROW if in_file else "rowid"
         return self._named(f"({place}) * 4096 + {self.number}", "row")
 
     def _named(self, text: str, mark: str = "") -> str:
         return self._columns.setdefault((text, mark), f"{self._prefix}{len(self._columns)}{mark}")
 
-    def view(self, number: int, *, as_texts: bool) -> str:
-        """The SELECT that the rows are, over the source of that number."""
+    def view(self, rows: str, *, as_texts: bool) -> str:
+        """The SELECT that the rows are, over these of its source (`parquet_texts.relation`)."""
         listed = [
             f"CAST({text} AS VARCHAR) AS {name}" if as_texts and mark == "u" else f"{text} AS {name}"
             for (text, mark), name in self._columns.items()
         ]
-        return (
-            f"SELECT {', '.join(listed) or '1 AS nothing'} FROM {rows_of(self.store.source, number)}{self._somebodys()}"
-        )
+        return f"SELECT {', '.join(listed) or '1 AS nothing'} FROM {rows}{self._somebodys()}"
+
+    def columns_read(self) -> list[str]:
+        """The stored columns that the view reads."""
+        source = self.store.source
+        return [*self.read, *([source.column] if isinstance(source, PartedFiles) else [])]
 
     def _somebodys(self) -> str:
         """Which rows are somebody's: where files are parts, those with the value of their own file."""
@@ -190,7 +245,7 @@ class FileTable:
             return ""
         column = self.store.schema.by_name[source.column.casefold()]
         values = ", ".join(DUCKDB_SQL.literal(value, column.type) for value in parts)
-        cell = cell_text(column.name, column.storage, column.type)
+        cell = cell_text(column.name, column.storage, column.type, column.cell_format, column.zone)
         return f" WHERE {cell} = list_extract([{values}], CAST({_PLACE} AS BIGINT) + 1)"
 
     def whole_identities(self) -> bool:

@@ -3,11 +3,13 @@ that they have room in memory. A unit lies in one pass, and integers add up: how
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dpsql.core.exact import CountDistinct, ExactPlan, of_units
 from dpsql.executors.duckdb.files import FileStore, rows_of
 from dpsql.executors.duckdb.instance import memory_of
+from dpsql.executors.duckdb.open_sources import OpenSources
 from dpsql.executors.duckdb.tables import FrameStore
 
 if TYPE_CHECKING:
@@ -20,7 +22,11 @@ MOST = 1_000
 
 
 def passes(
-    connection: duckdb.DuckDBPyConnection, plan: ExactPlan, stores: list[FrameStore | FileStore], times: int
+    connection: duckdb.DuckDBPyConnection,
+    plan: ExactPlan,
+    stores: Iterable[FrameStore | FileStore],
+    sources: OpenSources,
+    times: int,
 ) -> int:
     """How many passes a plan takes, by how many rows its tables have and what memory the instance may use, so many
     times: more where memory has been too little. One where no rows of units are chosen, and where different values are
@@ -28,19 +34,14 @@ def passes(
     limited = plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts))
     if not limited or any(isinstance(part, CountDistinct) for part in plan.parts):
         return 1
-    needed = BYTES_OF_ROW * sum(_rows(connection, stores))
+    needed = BYTES_OF_ROW * sum(_rows(connection, each, sources) for each in stores)
     return min(MOST, times * max(1, -(-2 * needed // memory_of(connection))))
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, stores: list[FrameStore | FileStore]) -> list[int]:
-    """How many rows tables of people have; of files as these say themselves."""
-    numbers = []
-    sources = [store for store in stores if isinstance(store, FileStore)]
-    for store in stores:
-        if isinstance(store, FileStore):
-            source = rows_of(store.source, sources.index(store))
-            ((rows,),) = connection.execute(f"SELECT COUNT(*) FROM {source}").fetchall()
-            numbers.append(int(rows))
-        elif not store.schema.public:
-            numbers.append(store.columns.rows)
-    return numbers
+def _rows(connection: duckdb.DuckDBPyConnection, store: FrameStore | FileStore, sources: OpenSources) -> int:
+    """How many rows of people a table has; of files as these say themselves."""
+    if isinstance(store, FileStore):
+        source = rows_of(store.source, sources.number_of(store))
+        ((rows,),) = connection.execute(f"SELECT COUNT(*) FROM {source}").fetchall()
+        return int(rows)
+    return 0 if store.schema.public else store.columns.rows

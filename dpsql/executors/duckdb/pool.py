@@ -37,18 +37,18 @@ class Pool:
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A locked instance for these sources, a new one where none waits. waits: whether it does so afterwards.
         Whoever brings frames takes them out of it again; where anything fails it is closed."""
-        connection = self._taken(key) or new()
+        connection = self.take(key) or new()
         try:
             yield connection
         except BaseException:
             connection.close()
             raise
         if waits:
-            self._give(key, connection)
+            self.give(key, connection)
         else:
             connection.close()
 
-    def _taken(self, key: Key) -> duckdb.DuckDBPyConnection | None:
+    def take(self, key: Key) -> duckdb.DuckDBPyConnection | None:
         """One that waits for this; those of files that have changed are closed."""
         taken, stale, others = None, [], []
         with self._lock:
@@ -64,7 +64,8 @@ class Pool:
             connection.close()
         return taken
 
-    def _give(self, key: Key, connection: duckdb.DuckDBPyConnection) -> None:
+    def give(self, key: Key, connection: duckdb.DuckDBPyConnection) -> None:
+        """Have an instance wait, which has nothing of a statement in it any more."""
         with self._lock:
             self._idle.append((key, connection))
             surplus = self._idle[:-_MOST]

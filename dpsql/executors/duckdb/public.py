@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpsql.errors import InvalidSchema
-from dpsql.executors.duckdb.files import reach, rows_of
+from dpsql.executors.duckdb.files import PLACE_OF_ROW, columns_of, reach, rows_of
 from dpsql.executors.duckdb.instance import lock, opened
+from dpsql.executors.duckdb.parquet_texts import odd_places, sound_rows
+from dpsql.executors.duckdb.parquet_types import is_unsafe
+from dpsql.schema.frozen import dataclass
 from dpsql.sources.arrow import framed, needs_arrow
-from dpsql.sources.stored import Brought, StoredFiles, unreadable
+from dpsql.sources.stored import Brought, DatabaseTable, StoredFiles, unreadable
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ODD = "not UTF-8: "
 
 
 def public_rows(source: StoredFiles | Brought, most: int) -> pd.DataFrame:
@@ -24,14 +34,37 @@ def public_rows(source: StoredFiles | Brought, most: int) -> pd.DataFrame:
     return frame
 
 
-def _read(source: StoredFiles, most: int) -> pd.DataFrame:
+@dataclass(frozen=True)
+class CheckedRows:
+    """Rows of files for their owner. unread: columns that a reader can fail on, whose cells are NULL here, with their
+    stored types; undecoded: of columns of texts, the cells that are not UTF-8, which are NULL too."""
+
+    frame: pd.DataFrame
+    unread: dict[str, str]
+    undecoded: dict[str, npt.NDArray[np.bool_]]
+
+
+def rows_to_check(source: StoredFiles, most: int) -> CheckedRows:
+    """All rows, with what no query reads. Raises InvalidSchema where they are more than `most`, or cannot be read."""
+    unread = {each.name: str(each.storage) for each in columns_of(source) if is_unsafe(str(each.storage))}
+    frame = _read(source, most, tuple(unread))
+    if len(frame) > most:
+        raise InvalidSchema(f"{source} has more rows than the {most:,} that are checked.")
+    flags = [name for name in frame.columns if str(name).startswith(_ODD)]
+    undecoded = {str(name).removeprefix(_ODD): frame[name].to_numpy(dtype=bool) for name in flags}
+    return CheckedRows(frame.drop(columns=flags), unread, undecoded)
+
+
+def _read(source: StoredFiles, most: int, unread: tuple[str, ...] | None = None) -> pd.DataFrame:
+    """unread: columns to leave NULL where an owner checks the rows; None where a query reads them."""
     needs_arrow("a public table in files")
     table: Any = None
     connection = opened(files=True)
     try:
         reach(connection, (source,))
         lock(connection)
-        table = connection.sql(f"SELECT * FROM {rows_of(source, 0)} LIMIT {most + 1}").to_arrow_table()
+        rows = _rows(connection, source, unread)
+        table = connection.sql(f"SELECT * FROM {rows} LIMIT {most + 1}").to_arrow_table()
     except Exception:  # noqa: BLE001 - its words could quote what a file holds
         pass
     finally:
@@ -41,3 +74,28 @@ def _read(source: StoredFiles, most: int) -> pd.DataFrame:
     frame = framed(table)
     assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
     return frame
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, source: StoredFiles, unread: tuple[str, ...] | None) -> str:
+    """What stands after FROM for all columns, with NULL for texts whose bytes are not UTF-8."""
+    rows = rows_of(source, 0)
+    if isinstance(source, DatabaseTable):
+        return rows
+    described = connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
+    nulls = [f"NULL::{kind} AS {_name(name)}" for name, kind, *_ in described if name in (unread or ())]
+    texts = [name for name, kind, *_ in described if kind == "VARCHAR" and name not in (unread or ())]
+    odd = {name: odd_places(connection, source, 0, name) for name in texts}
+    if not odd and not nulls:
+        return rows
+    flags = [] if unread is None else [_flag(place, name) for place, name in enumerate(odd)]
+    shown = ", ".join(["* EXCLUDE (file_index, file_row_number)", *flags])
+    return f"(SELECT {shown} FROM {sound_rows(connection, source, 0, odd, nulls)})"
+
+
+def _flag(place: int, name: str) -> str:
+    """Return whether `sound_rows` makes a text NULL."""
+    return f"{PLACE_OF_ROW} IN (SELECT place FROM odd0_{place}) AS {_name(_ODD + name)}"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.duckdb.cells import cell_text, identity_text
 from dpsql.executors.duckdb.dialect import DuckDBDialect
-from dpsql.executors.duckdb.files import FileStore, FileTable, rows_of
+from dpsql.executors.duckdb.files import FileStore, FileTable
+from dpsql.executors.duckdb.parquet_texts import relation
 from dpsql.executors.duckdb.tables import FrameStore
 from dpsql.executors.sql.rows import Names, Writer
 from dpsql.executors.sql.scans import LARGEST_INTEGER, Scans, lookups
@@ -75,8 +76,8 @@ def _once(what: str, files: Iterable[tuple[FileStore, int, object]], look: Calla
 
 def _is_unique(connection: duckdb.DuckDBPyConnection, store: FileStore, number: int, key: str, slices: int) -> bool:
     column = store.schema.by_name[key]
-    text = identity_text(column.name, column.storage, column.type)
-    keys = f"(SELECT {text} AS k FROM {rows_of(store.source, number)})"
+    text = identity_text(column.name, column.storage, column.type, column.cell_format, column.zone)
+    keys = f"(SELECT {text} AS k FROM {relation(connection, store, number, [key])})"
     for place in range(slices):
         where = f" WHERE hash(k) % {slices} = {place}" if slices > 1 else ""
         ((same,),) = connection.execute(f"SELECT COUNT(k) = COUNT(DISTINCT k) FROM {keys}{where}").fetchall()
@@ -105,14 +106,15 @@ def _is_plain(connection: duckdb.DuckDBPyConnection, store: FileStore, number: i
     if condition is None:
         return False
     counted = f"COUNT(*) = COUNT(CASE WHEN {condition} THEN 1 END)"
-    ((same,),) = connection.execute(f"SELECT {counted} FROM {rows_of(store.source, number)}").fetchall()
+    rows = relation(connection, store, number, [key])
+    ((same,),) = connection.execute(f"SELECT {counted} FROM {rows}").fetchall()
     return bool(same)
 
 
 def _as_stored(column: ColumnSchema) -> str | None:
     """The condition that a cell's value is the stored one, whatever is declared; None of types that are not asked."""
-    cell = cell_text(column.name, column.storage, column.type)
-    if cell != identity_text(column.name, column.storage, column.type):
+    cell = cell_text(column.name, column.storage, column.type, column.cell_format, column.zone)
+    if cell != identity_text(column.name, column.storage, column.type, column.cell_format, column.zone):
         return None
     if column.type is Type.TEXT:
         return f"{cell} IS NOT NULL"
@@ -144,12 +146,14 @@ def _most_rows(
 def _counted(
     connection: duckdb.DuckDBPyConnection, scan: Scan, stores: Stamped, seen: Seen, dialect: DuckDBDialect
 ) -> int:
-    tables = {name: FileTable(store, number) for name, (store, number, _) in stores.items()}
+    tables = {name: FileTable(store, number, number) for name, (store, number, _) in stores.items()}
     rows = Scans(Writer(dialect, Names()), tables, frozenset(), seen, units=True).rows(scan)
     as_texts = not all(each.whole_identities() for each in tables.values())
-    heads = ", ".join(
-        f"{each.name} AS NOT MATERIALIZED ({each.view(each.number, as_texts=as_texts)})" for each in tables.values()
-    )
+    views = {
+        each.name: each.view(relation(connection, each.store, each.number, each.columns_read()), as_texts=as_texts)
+        for each in tables.values()
+    }
+    heads = ", ".join(f"{name} AS NOT MATERIALIZED ({text})" for name, text in views.items())
     counted = f"SELECT COUNT(*) AS n FROM {rows.text} GROUP BY {rows.unit}"
     ((most,),) = connection.execute(f"WITH {heads} SELECT COALESCE(MAX(n), 0) FROM ({counted}) AS q").fetchall()
     return int(most)

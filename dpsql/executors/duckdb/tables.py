@@ -15,7 +15,7 @@ from dpsql.executors.pandas.columns import ColumnStore
 from dpsql.executors.pandas.exact_values import canonical, cells_of
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
-from dpsql.sources.stored import Brought
+from dpsql.sources.stored import HERE, Brought
 
 _WORD = 2**63
 
@@ -36,8 +36,9 @@ class FrameStore:
     def source(self) -> pd.DataFrame | Brought:
         return self.columns.frame if self._source is None else self._source
 
-    def check(self) -> None:
+    def stamps(self) -> object:
         """As of `Store`: rows are here."""
+        return HERE
 
     def typed(self, column: ColumnSchema) -> dict[str, Any]:
         """The arrays of a column: `cells`, or `codes` into texts, and `valid` where there are NULLs; kept."""
@@ -69,7 +70,7 @@ class FrameStore:
                 "cells": pd.Categorical.from_codes(table[encoded.codes], categories=pd.Index(list(seen), dtype=object))
             }
         vector = self.columns.reader(column.name)(0, rows)
-        if column.type is Type.OTHER:
+        if column.type.opaque:
             return {"cells": vector.where_valid()}
         return _arrays(vector)
 
@@ -144,7 +145,7 @@ class FrameTable:
 
     def cell(self, column: ColumnSchema) -> str:
         name = self._cells.setdefault(column.name, (column, f"{self._prefix}{len(self._cells)}"))[1]
-        if column.type is Type.OTHER:
+        if column.type.opaque:
             return f"CASE WHEN {name} THEN TRUE END"
         if column.type is Type.TEXT:
             return f"CAST({name} AS VARCHAR)"

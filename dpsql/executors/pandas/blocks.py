@@ -7,7 +7,6 @@ as a whole. Limits of time are the caller's to enforce: a moment outside the cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import tzinfo
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpsql.plan.row_local import laid_out
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.text_values import ReadText
 
 Reader = Callable[[int, int], Vector]
 """(start, stop) -> the block of those rows."""
@@ -26,10 +26,12 @@ Reader = Callable[[int, int], Vector]
 
 @dataclass(frozen=True)
 class Clock:
-    """What ticks since 1970 mean: their unit, and the zone whose wall clock counts (None: they are its ticks)."""
+    """What ticks since 1970 mean: their unit, whether they are instants or what some wall clock showed, and in which
+    zone instants are shown (None: UTC)."""
 
     unit: str
-    zone: tzinfo | None = None
+    of_instants: bool = False
+    zone: str | None = None
     of_dates: bool = False
     """The column is one of dates, not of times."""
 
@@ -42,15 +44,15 @@ _NAT = np.iinfo(np.int64).min
 _OBJECTS_AT_ONCE = 65_536
 
 
-def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
-    """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL; None for a column
-    whose cells are something else."""
+def block_reader(series: pd.Series, kind: Type, fill: Key, zone: str | None = None) -> Reader | None:
+    """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL and instants as clocks
+    of a zone show them (None: UTC); None for a column whose cells are something else."""
     dtype: Any = series.dtype
     array: Any = series.array
     if isinstance(dtype, pd.ArrowDtype):
-        return _arrow_reader(dtype, array.__arrow_array__(), kind, fill)
+        return _arrow_reader(dtype, array.__arrow_array__(), kind, fill, zone)
     if dtype.kind == "M":
-        clock, ticks = _clock_of(dtype), array.asi8
+        clock, ticks = _clock_of(dtype, zone), array.asi8
         return lambda start, stop: _times(ticks[start:stop], None, clock, kind, fill)
     if isinstance(dtype, np.dtype) and dtype.kind in _WIDEST:
         values = series.to_numpy()
@@ -60,20 +62,16 @@ def block_reader(series: pd.Series, kind: Type, fill: Key) -> Reader | None:
     return None
 
 
-def read_objects(series: pd.Series, kind: Type, fill: Key) -> Vector:
+def read_objects(series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> Vector:
     """The whole of any other column, cell by cell; Arrow's decimals among them, which it turns into floats that are not
     always the nearest."""
     array: Any = series.array
-    decimals = isinstance(series.dtype, pd.ArrowDtype) and kind is Type.BOOLEAN  # numbers, as such 0 and 1 are booleans
     starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
-    of_cells = Type.REAL if decimals else kind
-    blocks = [
-        read_cells(array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object), of_cells, fill) for start in starts
-    ]
+    cells = (array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object) for start in starts)
+    blocks = [read_cells(each, kind, fill, read_text, zone) for each in cells]
     values = np.concatenate([block.values for block in blocks])
     valid = np.concatenate([block.where_valid() for block in blocks])
-    whole = Vector(values, None if valid.all() else valid)
-    return numbers(whole.values, whole.valid, kind, fill) if decimals else whole
+    return Vector(values, None if valid.all() else valid)
 
 
 def _nullable(block: Any) -> tuple[Array, Bools | None]:
@@ -84,26 +82,26 @@ def _nullable(block: Any) -> tuple[Array, Bools | None]:
     return values, ~missing if missing.any() else None
 
 
-def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key) -> Reader | None:
+def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key, zone: str | None) -> Reader | None:
     if dtype.kind in _WIDEST:
         wide = _WIDEST_ARROW[dtype.kind]
         return lambda start, stop: numbers(*_arrow(chunks, start, stop, wide), kind, fill)
     if dtype.kind != "M":
         return None
-    clock = _clock_of(dtype)
+    clock = _clock_of(dtype, zone)
     wide = "int32" if clock.unit == "D" else "int64"
     return lambda start, stop: _times(*_arrow(chunks, start, stop, wide), clock, kind, fill)
 
 
-def _clock_of(dtype: Any) -> Clock:
+def _clock_of(dtype: Any, zone: str | None = None) -> Clock:
     if isinstance(dtype, pd.DatetimeTZDtype):
-        return Clock(dtype.unit, dtype.tz)
+        return Clock(dtype.unit, of_instants=True, zone=zone)
     if not isinstance(dtype, pd.ArrowDtype):
         return Clock(np.datetime_data(dtype)[0])
     stored: Any = dtype.pyarrow_dtype
     if str(stored).startswith("date"):
         return Clock("D" if str(stored).startswith("date32") else "ms", of_dates=True)
-    return Clock(stored.unit, stored.tz and pd.DatetimeTZDtype("us", stored.tz).tz)
+    return Clock(stored.unit, bool(stored.tz), zone if stored.tz else None)
 
 
 def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] | None:
@@ -166,7 +164,7 @@ def _times(ticks: Array, valid: Bools | None, clock: Clock, kind: Type, fill: Ke
         return _filled(ticks // a_day, valid, fill)
     moments = _microseconds(ticks, a_day)
     if clock.zone is not None:
-        moments = _wall_clock(moments, clock.zone)
+        moments = wall_clock(moments, clock.zone)
     return _filled(moments // MICROSECONDS_A_DAY if kind is Type.DATE else moments, valid, fill)
 
 
@@ -181,14 +179,14 @@ def _microseconds(ticks: Array, a_day: int) -> Array:
     return np.clip(ticks, lowest, highest) * factor
 
 
-def _wall_clock(moments: Array, zone: tzinfo) -> Array:
-    """What the zone's clocks show at moments of UTC. They are asked for moments a day inside the calendar, beyond which
-    pandas fails: no zone is a whole day off."""
-    lowest, highest = int(MICROSECONDS.lower), int(MICROSECONDS.upper)
-    asked = np.clip(moments, lowest + MICROSECONDS_A_DAY, highest - MICROSECONDS_A_DAY)
-    clocks: Any = pd.DatetimeIndex(asked.view("datetime64[us]")).tz_localize("UTC").tz_convert(zone).tz_localize(None)
-    held = np.clip(moments, lowest - MICROSECONDS_A_DAY, highest + MICROSECONDS_A_DAY)
-    return np.asarray(held + (clocks.asi8 - asked))
+def wall_clock(moments: Array, zone: str) -> Array:
+    """What clocks of a zone show at moments of UTC; far outside the calendar no clock is asked."""
+    from dpsql.schema.zones import offsets_of  # most columns hold no instants
+
+    table = offsets_of(zone)
+    held = np.clip(moments, int(MICROSECONDS.lower) - MICROSECONDS_A_DAY, int(MICROSECONDS.upper) + MICROSECONDS_A_DAY)
+    places = np.searchsorted(np.array(table.instants, dtype=np.int64), held, side="right")
+    return np.asarray(held + np.array(table.offsets, dtype=np.int64)[places])
 
 
 def _without(valid: Bools | None, wrong: Bools) -> Bools | None:

@@ -23,6 +23,7 @@ from dpsql.plan.expressions import DTYPES, Array, Vector, blank
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.intervals import Number
+from dpsql.schema.text_values import EXACT_READERS, READERS
 
 
 class ColumnStore:
@@ -50,8 +51,9 @@ class ColumnStore:
         """What the store holds the columns of."""
         return self.frame
 
-    def check(self) -> None:
+    def stamps(self) -> object:
         """As of `Store`: rows are here."""
+        return ()
 
     def column(self, name: str) -> ColumnSchema:
         return self.schema.by_name[name.casefold()]
@@ -76,26 +78,26 @@ class ColumnStore:
     def reader(self, name: str) -> Reader:
         """A function (start, stop) -> the typed, enforced block of those rows."""
         column = self.column(name)
-        if column.type is Type.TEXT or is_coded(self.series(name).dtype):
+        if column.type is Type.TEXT or (column.type is not Type.OTHER and is_coded(self.series(name).dtype)):
             encoded = self.encoded(name)
             return lambda start, stop: encoded.dictionary.at(encoded.codes[start:stop])
         read = self._read_as(column)
         if read is not None:
-            return self._enforced(column, read) if column.type is not Type.OTHER else read
+            return self._enforced(column, read) if not column.type.opaque else read
         whole = self._read_once(name)
         return lambda start, stop: whole.at(slice(start, stop))
 
     def _read_as(self, column: ColumnSchema) -> Reader | None:
         series = self.series(column.name)
-        if column.type is Type.OTHER:
+        if column.type.opaque:
             return lambda start, stop: _presence(series.iloc[start:stop])
-        return block_reader(series, column.type, default_value(column))
+        return block_reader(series, column.type, default_value(column), column.zone)
 
     def encoded(self, name: str) -> Encoded:
         """A column of texts, or one that is held as codes, by its distinct values."""
         if name not in self._encoded:
             column = self.column(name)
-            found = encode(self.series(name), column.type, default_value(column))
+            found = encode(self.series(name), column.type, default_value(column), _reader_of(column), column.zone)
             self._encoded[name] = Encoded(found.codes, _declared(found.dictionary, column), found.nulls)
         return self._encoded[name]
 
@@ -119,7 +121,9 @@ class ColumnStore:
         """Whether nothing is declared of a column that could change a cell."""
         column, dtype = self.column(name), self.series(name).dtype
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
-        return column.type is not Type.OTHER and column.bounds is None and (column.nullable or whole)
+        if column.type.opaque or column.cell_format is not None:
+            return False
+        return column.bounds is None and (column.nullable or whole)
 
     def identified(self, name: str) -> tuple[Codes, Vector]:
         """A column of privacy units, or of keys that lead to them, as codes into its distinct values, -1 or the code of
@@ -132,10 +136,11 @@ class ColumnStore:
     def _identify(self, name: str) -> tuple[Codes, Vector]:
         column, series = self.column(name), self.series(name)
         if column.type is Type.TEXT:
-            return _texts_apart(self.encoded(name) if column.nullable else encode(series, Type.TEXT, ""))
+            texts = self.encoded(name) if column.nullable else encode(series, Type.TEXT, "", _reader_of(column))
+            return _texts_apart(texts)
         from dpsql.executors.pandas.identity import identified  # only units and keys that lead to them need it
 
-        codes, values = identified(series, column.type)
+        codes, values = identified(series, column.type, _reader_of(column, exact=True), column.zone)
         if codes.min(initial=0) >= 0:
             return codes, Vector(values)
         null: Array = np.zeros(1, dtype=values.dtype)
@@ -146,7 +151,7 @@ class ColumnStore:
         """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
         if name not in self._converted:
             column = self.column(name)
-            read = read_objects(self.series(name), column.type, default_value(column))
+            read = read_objects(self.series(name), column.type, default_value(column), _reader_of(column), column.zone)
             self._converted[name] = _declared(read, column)
         return self._converted[name]
 
@@ -199,6 +204,15 @@ def _texts_apart(encoded: Encoded) -> tuple[Codes, Vector]:
 _TOLD_ALIKE = (Type.INTEGER, Type.BOOLEAN, Type.TEXT)
 _DOUBLE = 8
 _CACHES = ("_encoded", "_converted", "_numbered", "_inside", "_identified")
+
+
+def _reader_of(column: ColumnSchema, *, exact: bool = False) -> Callable[[str], Key]:
+    """How a text of the column is read. exact: for privacy unit keys."""
+    if column.cell_format is None:
+        return (EXACT_READERS if exact else READERS)[column.type]
+    from dpsql.schema.formatted_values import text_reader  # few columns are written in a way of their own
+
+    return text_reader(column.type, column.cell_format, exact=exact)
 
 
 def default_value(column: ColumnSchema) -> Key:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, cast
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.executors.pandas.blocks import block_reader, read_objects
-from dpsql.executors.pandas.cells import is_text
+from dpsql.executors.pandas.cells import is_unicode
 from dpsql.executors.pandas.numbering import numbered_texts
 from dpsql.plan.expressions import Array, Vector
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.stored_types import SIXTEEN_BYTES
+from dpsql.schema.text_values import ReadText
+from dpsql.sources.frames import ARROW_UUID, has_labels
 
 Codes = NDArray[np.int32]
 
@@ -33,19 +37,28 @@ class Encoded:
 def is_coded(dtype: object) -> bool:
     """Whether a column of this dtype is read by its distinct values whatever its declared type: categories,
     dictionaries and texts, which are few."""
-    if isinstance(dtype, pd.ArrowDtype):
-        return _is_dictionary(dtype) or str(dtype.pyarrow_dtype) in ("string", "large_string")
-    return isinstance(dtype, pd.CategoricalDtype | pd.StringDtype)
+    return _is_dictionary(dtype) or _is_arrow_text(dtype) or isinstance(dtype, pd.CategoricalDtype | pd.StringDtype)
 
 
 def _is_dictionary(dtype: object) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype).startswith("dictionary")
 
 
-def encode(series: pd.Series, kind: Type, fill: Key) -> Encoded:
+_ARROW_UUIDS = (ARROW_UUID, SIXTEEN_BYTES)
+_ARROW_TEXTS = ("string", "large_string", "string_view", *_ARROW_UUIDS)
+
+
+def _is_arrow_text(dtype: object) -> bool:
+    """Whether the texts of a column lie in an Arrow array: as bytes, which need not be valid UTF-8, or as UUIDs."""
+    if isinstance(dtype, pd.StringDtype):
+        return dtype.storage == "pyarrow"
+    return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in _ARROW_TEXTS
+
+
+def encode(series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> Encoded:
     """The codes of a column of texts or of one that `is_coded`, and its values as the type, `fill` where NULL."""
     codes, values = codes_of(series)
-    cells = _values_of(values, kind, fill)
+    cells = _values_of(values, kind, fill, read_text, zone)
     null: Array = np.empty(1, dtype=cells.values.dtype)
     null[0] = fill
     valid = np.append(cells.where_valid(), False)
@@ -53,11 +66,17 @@ def encode(series: pd.Series, kind: Type, fill: Key) -> Encoded:
 
 
 def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """A code for each cell, and the values that codes stand for; no cell that is not text is hashed or compared."""
+    """A code for each cell, and the values that codes stand for. An object's code stands for its text: no object is
+    hashed or compared."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        return np.asarray(series.cat.codes, dtype=np.int32), pd.Series(series.cat.categories)
+        categories = series.cat.categories
+        if has_labels(series.dtype):
+            categories = pd.Index([str(each) for each in categories], dtype=object)
+        return _decoded(np.asarray(series.cat.codes, dtype=np.int32), pd.Series(categories))
     if _is_dictionary(series.dtype):
-        return _codes_of_dictionary(series)
+        return _decoded(*_codes_of_dictionary(series))
+    if _is_arrow_text(series.dtype):
+        return _codes_of_arrow_texts(series)
     if series.dtype == object:
         return _number_texts(series)
     numbered = numbered_texts(series, _is_plain)
@@ -74,50 +93,76 @@ def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
     """Codes of an Arrow dictionary, whose chunks may number their values differently: one list of values after the
     other."""
     dtype, array = cast(Any, series.dtype), cast(Any, series.array)
-    codes, values = [np.zeros(0, dtype=np.int32)], [pd.Series([], dtype=pd.ArrowDtype(dtype.pyarrow_dtype.value_type))]
+    codes, values = _codes_of_dictionary_chunks(array.__arrow_array__().chunks)
+    none = pd.Series([], dtype=pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
+    listed = [none, *(pd.Series(pd.arrays.ArrowExtensionArray(each)) for each in values)]
+    return codes, pd.concat(listed, ignore_index=True)
+
+
+def _codes_of_dictionary_chunks(chunks: Iterable[Any]) -> tuple[Codes, list[Any]]:
+    """Codes of the chunks of an Arrow dictionary, and the arrays of values that they stand for, laid one after the
+    other."""
+    codes: list[Any] = [np.zeros(0, dtype=np.int32)]
+    values: list[Any] = []
     first = 0
-    last: Any = None
-    for chunk in array.__arrow_array__().chunks:
-        if last is None or not chunk.dictionary.equals(last):
+    for chunk in chunks:
+        if not values or not chunk.dictionary.equals(values[-1]):
             first = sum(len(each) for each in values)
-            last = chunk.dictionary
-            values.append(pd.Series(pd.arrays.ArrowExtensionArray(last)))
+            values.append(chunk.dictionary)
         indices = chunk.indices.cast("int32").fill_null(-1).to_numpy()
         codes.append(np.where(indices < 0, -1, indices + first).astype(np.int32))
-    return np.concatenate(codes), pd.concat(values, ignore_index=True)
+    return np.concatenate(codes), values
+
+
+def _decoded(codes: Codes, values: pd.Series) -> tuple[Codes, pd.Series]:
+    """The codes and the values, which are no codes themselves and no texts of Arrow."""
+    if not is_coded(values.dtype):
+        return codes, values
+    places, inner = codes_of(values)
+    return np.append(places, np.int32(-1))[codes], inner
+
+
+def _codes_of_arrow_texts(series: pd.Series) -> tuple[Codes, pd.Series]:
+    """Codes of a column of Arrow's texts, by their bytes: Arrow does not check that these are UTF-8. Bytes that are not
+    have the value None. Of a UUID the text is that of its 128 bits."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # there: the column is Arrow's
+
+    array: Any = series.array
+    chunks = array.__arrow_array__()
+    of_uuids = str(chunks.type) in _ARROW_UUIDS
+    kind = pa.binary(16) if of_uuids else pa.binary() if chunks.type == pa.string() else pa.large_binary()
+    codes, values = _codes_of_dictionary_chunks(chunks.cast(kind).dictionary_encode().chunks)
+    decode = _uuid_text if of_uuids else _decoded_text
+    texts = [None if each is None else decode(each) for chunk in values for each in chunk.to_pylist()]
+    return codes, pd.Series(texts, dtype=object)
+
+
+def _uuid_text(cell: bytes) -> str:
+    return str(UUID(bytes=cell))
+
+
+def _decoded_text(cell: bytes) -> str | None:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
     """Codes of texts by a dictionary of Python's: slower than pandas' table, and exact."""
+    from dpsql.executors.pandas.object_values import value_of_object  # most columns hold no objects
+
     seen: dict[str, int] = {}
-    codes = [seen.setdefault(str.__str__(cell), len(seen)) if is_text(cell) else -1 for cell in cells]
+    texts: Iterable[Any] = (value_of_object(cell, Type.TEXT, str) for cell in cells)
+    codes = [-1 if text is None else seen.setdefault(text, len(seen)) for text in texts]
     return np.array(codes, dtype=np.int32), pd.Series(list(seen), dtype=object)
 
 
-def _values_of(values: pd.Series, kind: Type, fill: Key) -> Vector:
-    if kind is Type.TEXT:
-        texts = [_text_of(cell) for cell in values.to_numpy(dtype=object)]
-        filled = np.array([fill if text is None else text for text in texts], dtype=object)
-        return Vector(filled, np.array([text is not None for text in texts], dtype=bool))
-    read = block_reader(values, kind, fill)
-    return read_objects(values, kind, fill) if read is None else read(0, len(values))
-
-
-def _text_of(cell: object) -> str | None:
-    """The text of a cell as Python's own, whatever its class does."""
-    text = str.__str__(cell) if is_text(cell) else None
-    return None if text is None or not _is_unicode(text) else text
+def _values_of(values: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None) -> Vector:
+    read = None if kind is Type.TEXT else block_reader(values, kind, fill, zone)
+    return read_objects(values, kind, fill, read_text, zone) if read is None else read(0, len(values))
 
 
 def _is_plain(text: str) -> bool:
     """Neither a lone surrogate nor the way it is written: pandas' hash table takes the one for the other."""
-    return "\\u" not in text and _is_unicode(text)
-
-
-def _is_unicode(text: str) -> bool:
-    """No lone surrogates, which are no characters; a cell with one is NULL."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return "\\u" not in text and is_unicode(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeGuard
 
 import pandas as pd
@@ -40,7 +41,10 @@ class PandasEngine:
     def together(self, sources: Mapping[str, object]) -> None:
         """All of its sources can be."""
 
-    def executor(self, stores: Mapping[str, ColumnStore]) -> PandasExecutor:
+    def open(self, stores: Mapping[str, ColumnStore]) -> AbstractContextManager[None]:  # noqa: ARG002
+        return nullcontext()
+
+    def executor(self, stores: Mapping[str, ColumnStore], sources: None = None) -> PandasExecutor:  # noqa: ARG002
         return PandasExecutor(stores)
 
     def within(self, resources: Resources) -> PandasEngine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from dpsql.executors.pandas.gathering import one_after_the_other
 from dpsql.executors.pandas.relations import Columns, Relation
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Vector, columns, rebuild, walk
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, Vector, call_of, columns, rebuild, walk
+from dpsql.plan.text_lengths import is_cut, longest, reading_limit
+from dpsql.plan.work import linear
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -32,16 +34,18 @@ class Evaluation:
     block: list[tuple[int, int]] = field(default_factory=list)
     """That of which `shared` holds values."""
 
-    def lookup(self, column: Column, table: Vector, kind: Type) -> Column:
-        """A made-up column: `table`, a cell for each code of the text column, gathered by code."""
+    def lookup(self, column: Column, table: Vector, kind: Type, most: int | None = None) -> Column:
+        """A made-up column: `table`, a cell for each code of the text column, gathered by code. most: the characters of
+        its longest text."""
         codes = self.rows.encoded(column).codes
         table = Vector(np.ascontiguousarray(table.values), table.valid)
         name = f"\0{len(self.lifted)}"  # no column of a query can have this name
         self.lifted[name] = lambda start, stop: table.at(codes[start:stop])
-        return Column(name, kind, Fact())
+        return Column(name, kind, Fact(most=most))
 
     def evaluator(self, expr: Expr) -> Evaluator:
         """A function (start, stop) -> the block of an expression."""
+        expr = limited(expr)
         if isinstance(expr, Column):  # nothing to be looked up
             cells = self.rows.reader(expr)
             return lambda start, stop: evaluate(expr, lambda _column: cells(start, stop), stop - start)
@@ -71,7 +75,8 @@ class Evaluation:
 
     def _lift(self, expr: Call) -> Column:
         column = columns(expr)[0]
-        return self.lookup(column, over_dictionary(expr, self.rows), expr.type)
+        most = longest(expr) if expr.type is Type.TEXT else None
+        return self.lookup(column, over_dictionary(expr, self.rows), expr.type, most)
 
 
 def evaluator(expr: Expr, rows: Relation | Columns) -> Evaluator:
@@ -109,6 +114,7 @@ def over_dictionary(expr: Expr, rows: Relation, most: int | None = None) -> Vect
     column = text_column(expr)
     assert column is not None  # callers ask first
     dictionary = rows.encoded(column).dictionary
+    expr = limited(expr)
 
     def run(start: int, stop: int) -> Vector:
         found = evaluate(expr, lambda _column: dictionary.at(slice(start, stop)), stop - start)
@@ -123,6 +129,31 @@ def short_texts(vector: Vector, most: int) -> Vector:
     if fits.all():
         return vector
     return Vector(np.where(fits, vector.values, ""), fits & vector.where_valid())
+
+
+def _short(_kind: Type, vectors: Sequence[Vector]) -> Vector:
+    return short_texts(vectors[0], int(vectors[1].values[0])) if len(vectors[0]) else vectors[0]
+
+
+_SHORT = Function(
+    "short_text", (2, 2), lambda _kinds, _facts: Type.TEXT, lambda _facts: Fact(), _short, "{0}", "a text",
+    work=linear(1), length=lambda sizes: min(sizes[0].characters, int(sizes[1].number)), reads=None,
+)  # fmt: skip
+
+
+def limited(expr: Expr) -> Expr:
+    """The expression with NULL in place of each text that is longer than a function reads."""
+    if not isinstance(expr, Call):
+        return expr
+    args = []
+    for place, arg in enumerate(expr.args):
+        inner = limited(arg)
+        if is_cut(expr, place):
+            limit = Literal(reading_limit(expr.function, place), Type.INTEGER)
+            inner = call_of(_SHORT, (inner, limit), Type.TEXT)
+        args.append(inner)
+    same = all(one is other for one, other in zip(args, expr.args, strict=True))
+    return expr if same else call_of(expr.function, tuple(args), expr.type)
 
 
 PIECE = 1_024

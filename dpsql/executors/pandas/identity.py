@@ -23,6 +23,7 @@ from dpsql.executors.pandas.exact_values import Instant, array_of
 from dpsql.plan.expressions import Array, Bools
 from dpsql.schema.calendar import DAYS
 from dpsql.schema.columns import Type
+from dpsql.schema.text_values import EXACT_READERS, ReadText
 
 _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _MILLISECONDS_A_DAY = 86_400_000
@@ -32,23 +33,23 @@ Found = tuple[Codes, Array]
 """A code for each cell, -1 for nobody's, and the values that codes stand for, each once."""
 
 
-def identified(series: pd.Series, kind: Type) -> Found:
-    """The values of a column as its type tells them apart."""
+def identified(series: pd.Series, kind: Type, read_text: ReadText | None = None, zone: str | None = None) -> Found:
+    """The values of a column as its type tells them apart. read_text: how texts are read, if declared; zone: that whose
+    days instants declared as dates are."""
+    read_text = read_text or EXACT_READERS[kind]
     if is_coded(series.dtype):
         codes, values = codes_of(series)
         if isinstance(values.dtype, np.dtype) and values.dtype == object:
-            value_codes, distinct_values = _of_cells(values, kind)
-        elif is_coded(values.dtype):  # texts
-            value_codes, distinct_values = _of_cells(values.to_numpy(dtype=object), kind)
+            value_codes, distinct_values = _of_cells(values, kind, read_text, zone)
         else:
-            value_codes, distinct_values = identified(values, kind)
+            value_codes, distinct_values = identified(values, kind, read_text, zone)
         return np.append(value_codes, np.int32(-1))[codes], distinct_values
     words = stored_words(series)
     if words is None:
-        return _of_objects(series, kind)
+        return _of_objects(series, kind, read_text, zone)
     cells, valid, clock = words
     if clock is not None and kind is Type.DATE and not clock.of_dates:
-        return _of_days(series)
+        return _of_days(series, zone)
     codes, distinct = _factorized(cells, valid)
     if clock is None:
         told, fits = _numbers(distinct, kind)
@@ -88,7 +89,7 @@ def _numbers(distinct: Array, kind: Type) -> tuple[Array, Bools | None]:
 
 def _moments(ticks: Array, clock: Clock) -> Array:
     """Nanoseconds since 1970: of a wall clock as whole numbers, of a time zone as instants."""
-    factor, zoned = _NANOSECONDS[clock.unit], clock.zone is not None
+    factor, zoned = _NANOSECONDS[clock.unit], clock.of_instants
     room = (2**63 - 1) // factor
     if len(ticks) and (ticks.min() < -room or ticks.max() > room):
         moments = [tick * factor for tick in ticks.tolist()]
@@ -107,22 +108,20 @@ def _dates(ticks: Array, unit: str) -> Array:
     return array_of([day.numerator if day.denominator == 1 else day for day in days])
 
 
-def _of_days(series: pd.Series) -> Found:
+def _of_days(series: pd.Series, zone: str | None) -> Found:
     """Timestamps declared as dates: the days that their clocks show, those of the calendar."""
-    read = block_reader(series, Type.DATE, 0)
+    read = block_reader(series, Type.DATE, 0, zone)
     assert read is not None  # the column is one of times
     days = read(0, len(series))
     return _factorized(days.values, days.where_valid() & (days.values >= DAYS.lower) & (days.values <= DAYS.upper))
 
 
-def _of_objects(series: pd.Series, kind: Type) -> Found:
-    """Python objects, wide floats, and Arrow's decimals, which are numbers: 0 and 1 of them are booleans."""
+def _of_objects(series: pd.Series, kind: Type, read_text: ReadText, zone: str | None) -> Found:
+    """Python objects, wide floats, and Arrow's decimals."""
     if not isinstance(series.dtype, pd.ArrowDtype):
-        return _of_cells(series.to_numpy(), kind)
+        return _of_cells(series.to_numpy(), kind, read_text, zone)
     codes, distinct = _of_dictionary(series)
-    told, values = _of_cells(distinct, Type.REAL if kind is Type.BOOLEAN else kind)
-    if kind is Type.BOOLEAN:
-        told, values = _fitting(told, *_numbers(values, kind))
+    told, values = _of_cells(distinct, kind, read_text, zone)
     return np.append(told, np.int32(-1))[codes], values
 
 
@@ -144,7 +143,8 @@ def _a_part_at_a_time(chunks: Any) -> Iterable[Any]:
         yield from chunks.slice(start, _OBJECTS_AT_ONCE).to_pylist()
 
 
-def _of_cells(cells: Iterable[Any], kind: Type) -> Found:
+def _of_cells(cells: Iterable[Any], kind: Type, read_text: ReadText, zone: str | None) -> Found:
     seen: dict[object, int] = {}
-    codes = [-1 if cell is None else seen.setdefault(cell, len(seen)) for cell in (exact_cell(c, kind) for c in cells)]
+    exact = (exact_cell(cell, kind, read_text, zone) for cell in cells)
+    codes = [-1 if cell is None else seen.setdefault(cell, len(seen)) for cell in exact]
     return np.array(codes, dtype=np.int32), array_of(list(seen))

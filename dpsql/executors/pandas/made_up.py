@@ -84,8 +84,8 @@ class _Frame:
 def made_up(column: ColumnSchema, rows: int) -> pd.Series:
     """So many equal cells of a column, as it is stored; NULLs where the type of the store holds no such value."""
     cell = made_up_cell(column)
-    if column.storage == "category":
-        return pd.Series(pd.Categorical([cell] * rows, categories=[cell]))
+    if column.storage.startswith("category"):
+        return pd.Series(pd.Categorical([cell] * rows, categories=[] if cell is None else [cell]))
     dtype, plain = _dtype(column), np.dtype(_DTYPES.get(column.type, "object"))
     text = None if cell is None else str(cell)
     for each, kind in ((cell, dtype), (text, dtype), (cell, plain)):  # numbers and times may be stored as text
@@ -108,7 +108,7 @@ def made_up_cell(column: ColumnSchema) -> Any:
 def made_up_key(column: ColumnSchema) -> Key:
     """The same as keys and bounds are held: dates and times as numbers."""
     listed = next((key for key in column.keys or () if key is not None), None)
-    if listed is not None or column.type is Type.OTHER:
+    if listed is not None or column.type.opaque:
         return listed
     key = _PLAIN.get(column.type, 1)
     if column.bounds is None or not isinstance(key, int | float) or column.type is Type.BOOLEAN:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from dpsql.executors.spark.date_functions import day_of
+from dpsql.executors.sql.zones import offset_text
 from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.schema.columns import Type
 
@@ -37,11 +38,15 @@ def type_of(stored: str) -> Type:
     return {"boolean": Type.BOOLEAN, "date": Type.DATE, **texts}.get(kind, Type.OTHER)
 
 
-def cell_text(text: str, stored: str, wanted: Type) -> str | None:
-    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so."""
+def cell_text(text: str, stored: str, wanted: Type, zone: str | None = None) -> str | None:
+    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so.
+    Instants are shown in the zone (None: UTC)."""
     kind = kind_of(stored)
-    if wanted is Type.OTHER:
+    if wanted.opaque:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
+    if zone is not None and kind == "timestamp" and wanted.temporal:
+        shown = _on_clock(_microseconds(text, kind), zone)
+        return shown if wanted is Type.TIMESTAMP else day_of(shown)
     maker = {
         Type.INTEGER: _integer,
         Type.REAL: _real,
@@ -111,6 +116,12 @@ def _microseconds(text: str, kind: str) -> str:
     return f"CAST({_held(f'unix_micros({time})', MICROSECONDS.lower, MICROSECONDS.upper)} AS BIGINT)"
 
 
+def _on_clock(instant: str, zone: str) -> str:
+    """What clocks of a zone show at microseconds of UTC."""
+    constant = "CAST({} AS BIGINT)".format
+    return f"({instant} + {offset_text(instant, zone, constant, constant)})"
+
+
 def _date(text: str, kind: str) -> str | None:
     if kind == "date":
         return _days(text)
@@ -131,11 +142,11 @@ def is_whole_identity(stored: str, wanted: Type) -> bool:
     return wanted is Type.BOOLEAN or (wanted is Type.DATE and kind != "date") or kind in _WHOLE | {"boolean", "date"}
 
 
-def identity_text(text: str, stored: str, wanted: Type) -> str:
+def identity_text(text: str, stored: str, wanted: Type, zone: str | None = None) -> str:
     """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
     whatever stores them."""
     kind = kind_of(stored)
-    cell = cell_text(text, stored, wanted)
+    cell = cell_text(text, stored, wanted, zone)
     assert cell is not None  # as the store saw
     if wanted is Type.TEXT:
         return SOUND_TEXT.format(cell)

@@ -4,6 +4,7 @@ a frame of it, or the owner's word, asks for it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from dpsql.sources.frames import stored_columns
 
 if TYPE_CHECKING:
     from dpsql.executors.spark.executor import SparkExecutor
+    from dpsql.executors.spark.open_sources import OpenSources
     from dpsql.executors.spark.stores import BroughtStore, SparkStore
 
 
@@ -66,7 +68,16 @@ class SparkEngine:
                     hint="Make both by one SparkSession: a session does not read what is another's.",
                 )
 
-    def executor(self, stores: Mapping[str, SparkStore | BroughtStore]) -> SparkExecutor:
+    def open(self, stores: Mapping[str, SparkStore | BroughtStore]) -> AbstractContextManager[OpenSources]:
+        from dpsql.executors.spark.open_sources import open_sources  # as above
+
+        return open_sources(stores)
+
+    def executor(
+        self,
+        stores: Mapping[str, SparkStore | BroughtStore],
+        sources: OpenSources | None = None,  # noqa: ARG002 - files are held to what they were when they were opened
+    ) -> SparkExecutor:
         from dpsql.executors.spark.executor import SparkExecutor  # as above
 
         return SparkExecutor(stores)

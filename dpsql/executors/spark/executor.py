@@ -40,15 +40,20 @@ class SparkExecutor:
         }
         statement = compile_plan(plan, key, SPARK_SQL, tables, early=True)
         stored = [each for each in tables.values() if isinstance(each, SparkTable)]
-        before = [each.store.stamps() for each in stored]
+        _check_same(stored, has_read=False)
         frames = [each for each in stored if each.store.files is None]  # of one session, which files are read by too
         first = next(iter([*frames, *stored, *tables.values()]))
         with borrowed(first.store.session) as session, ExitStack() as views:
             rows = _Run(session, statement, tables, views).rows()
-        for each, stamps in zip(stored, before, strict=True):
-            if each.store.files is not None and not each.store.stamps() == stamps == each.store.stamped:
-                raise SourceChanged(each.store.files)
+        _check_same(stored, has_read=True)
         return exact_table(plan, statement.sections, rows)
+
+
+def _check_same(tables: list[SparkTable], *, has_read: bool) -> None:
+    """Raises SourceChanged where files are not as they were when their table was opened."""
+    for each in tables:
+        if each.store.files is not None and each.store.stamps() != each.store.stamped:
+            raise SourceChanged(each.store.files, has_read=has_read)
 
 
 class _Run:

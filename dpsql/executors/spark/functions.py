@@ -18,8 +18,8 @@ from dpsql.plan.expressions import Call
 OWN: Mapping[str, Template] = {**NUMBERS, **DATES, **TEXTS}
 AS_IN_RECORD = frozenset(
     {
-        "add", "subtract", "multiply", "divide", "modulo", "negate", "abs", "sign",
-        "cbrt", "exp", "ln", "log10", "log2", "log_base", "pi",
+        "add", "subtract", "multiply", "of_steps", "divide", "modulo", "negate", "abs", "sign",
+        "cbrt", "exp", "ln", "log10", "log2", "log_base", "pi", "sin", "cos", "tan",
         "eq", "ne", "lt", "le", "gt", "ge", "not_distinct", "distinct", "in", "is_null",
         "case", "coalesce", "nullif",
         "and", "or", "not", "is_true", "is_false",

@@ -24,7 +24,9 @@ def literal(value: Key, kind: Type) -> str:
 
 def type_name(kind: Type) -> str:
     """Dates are days and times microseconds since 1970, so that no time zone and no calendar of an engine is asked."""
-    names = {Type.REAL: "DOUBLE", Type.BOOLEAN: "BOOLEAN", Type.TEXT: "STRING", Type.OTHER: "BOOLEAN"}
+    if kind.opaque:
+        return "BOOLEAN"
+    names = {Type.REAL: "DOUBLE", Type.BOOLEAN: "BOOLEAN", Type.TEXT: "STRING"}
     return names.get(kind, "BIGINT")
 
 

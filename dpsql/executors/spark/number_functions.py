@@ -6,13 +6,13 @@ is of a value that does not fit, no division by zero, no array is asked beyond i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.executors.spark.literals import literal
 from dpsql.executors.sql.dialect import Lacking
-from dpsql.plan.expressions import Call, Expr, Literal
+from dpsql.plan.expressions import Array, Call, Expr, Literal
 from dpsql.plan.functions.casts import WIDTHS
-from dpsql.plan.functions.rounding import POWERS
+from dpsql.plan.functions.rounding import EXACT_POWERS, MOST_DIGITS, POWERS, SPLITTER, halves_of
 from dpsql.plan.functions.rules import LARGEST_INTEGER, in_result_type, sql_between
 from dpsql.schema.columns import Type
 
@@ -58,10 +58,10 @@ def trunc_text(value: str) -> str:
 
 
 def away_text(value: str) -> str:
-    """To the nearest, halves away from zero; the difference to the whole part is exact. No zero is negative."""
+    """To the nearest, halves away from zero; the difference to the whole part is exact. A zero keeps its sign."""
     whole = trunc_text(value)
-    step = f"CASE WHEN ABS({value} - {whole}) >= 5e-1 THEN SIGN({value}) ELSE 0e0 END"
-    return f"(CASE WHEN ABS({value}) >= {_WHOLE_FROM} THEN {value} ELSE {whole} + {step} END)"
+    step = f"CASE WHEN ABS({value} - {whole}) >= 5e-1 THEN {whole} + SIGN({value}) ELSE {whole} END"
+    return f"(CASE WHEN ABS({value}) >= {_WHOLE_FROM} THEN {value} ELSE {step} END)"
 
 
 _ROUNDINGS: Mapping[str, Callable[[str], str]] = {
@@ -81,25 +81,68 @@ def _rounding(call: Call) -> str:
     return f"CAST({text} AS BIGINT)" if call.type is Type.INTEGER else text
 
 
-_LEAST_DIGITS, _MOST_DIGITS = -308, 309
-
-
 def _to_digits(call: Call) -> str:
-    rounded = _ROUNDINGS[call.function.name]
+    """As `dpsql.plan.functions.rounding` computes it, operation by operation."""
+    name = call.function.name
     if call.type is Type.INTEGER:
-        return _integers_to_digits(half=call.function.name == "round")
-    limited = f"LEAST(GREATEST({{1}}, {_LEAST_DIGITS}), {_MOST_DIGITS})"
+        return _integers_to_digits(half=name == "round")
     digits = call.args[1]
     if isinstance(digits, Literal) and digits.value is not None:
-        number = min(max(int(digits.value), _LEAST_DIGITS), _MOST_DIGITS)
+        number = min(max(int(digits.value), -MOST_DIGITS), MOST_DIGITS)
         power = literal(float(POWERS[abs(number)]), Type.REAL)
+        halves = [literal(float(each[number]), Type.REAL) for each in _HALVES if 0 <= number <= EXACT_POWERS]
+        text = _after_point(name, power, halves) if number >= 0 else _before(name, power)
     else:
-        listed = ", ".join(repr(float(each)) + "D" for each in POWERS[:-1])
-        power = f"element_at(array({listed}, {_INFINITE}), CAST(ABS({limited}) AS INT) + 1)"
-    after, before = f"{rounded('({0} * ' + power + ')')} / {power}", f"{rounded('({0} / ' + power + ')')} * {power}"
-    scaled = f"NULLIF(CASE WHEN {{1}} >= 0 THEN {after} ELSE {before} END, CAST('NaN' AS DOUBLE))"
-    finite = f"COALESCE(CASE WHEN ABS({scaled}) < {_INFINITE} THEN {scaled} END, {{0}})"
-    return f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {finite} END"
+        place = f"CAST(LEAST(ABS({{1}}), {MOST_DIGITS}) AS INT)"
+        power = f"(CASE {place}{_ODD_POWERS} ELSE CAST(CONCAT('1e', {place}) AS DOUBLE) END)"
+        halves = [f"element_at(array({_listed(each)}), LEAST({place}, {EXACT_POWERS}) + 1)" for each in _HALVES]
+        text = (
+            f"CASE WHEN {{1}} > {EXACT_POWERS} THEN {_after_point(name, power, [])} "
+            f"WHEN {{1}} >= 0 THEN {_after_point(name, power, halves)} ELSE {_before(name, power)} END"
+        )
+    return f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {text} END"
+
+
+_HALVES = halves_of(POWERS[: EXACT_POWERS + 1])
+_ODD_POWERS = "".join(
+    f" WHEN {number} THEN {literal(float(power), Type.REAL)}"
+    for number, power in enumerate(POWERS[:-1])
+    if power != float(f"1e{number}")
+)
+"""The powers of ten that DuckDB's library of mathematics does not round to the nearest float."""
+
+
+def _listed(powers: Array) -> str:
+    return ", ".join(literal(float(each), Type.REAL) for each in powers)
+
+
+def _or_itself(scaled: str, otherwise: str = "{0}") -> str:
+    """What was computed, or the value where that is no finite number."""
+    finite = f"ABS({scaled}) < {_INFINITE} AND NOT isnan({scaled})"
+    return f"(CASE WHEN {finite} THEN {scaled} ELSE {otherwise} END)"
+
+
+def _after_point(name: str, power: str, halves: Sequence[str]) -> str:
+    """With the halves of a power of ten that is exact, a product that is just below a half is not rounded up."""
+    scaled = f"({{0}} * {power})"
+    rounded = _ROUNDINGS[name](scaled)
+    if name == "round" and halves:
+        large = f"({{0}} * {SPLITTER!r}D)"
+        high = f"({large} - ({large} - {{0}}))"
+        low, (high_power, low_power) = f"({{0}} - {high})", halves
+        error = f"(({high} * {high_power} - {scaled}) + {high} * {low_power} + {low} * {high_power})"
+        error = f"SIGN({error} + {low} * {low_power})"
+        whole = trunc_text(scaled)
+        rounded = (
+            f"(CASE WHEN ABS({scaled} - {whole}) = 5e-1 AND {error} = - SIGN({{0}}) THEN {whole} ELSE {rounded} END)"
+        )
+    return _or_itself(f"({rounded} / {power})")
+
+
+def _before(name: str, power: str) -> str:
+    scaled = f"({_ROUNDINGS[name](f'({{0}} / {power})')} * {power})"
+    zero = f"CASE WHEN ABS({power}) = {_INFINITE} AND ABS({{0}}) < {_INFINITE} THEN 0e0 ELSE {{0}} END"
+    return _or_itself(scaled, zero if name == "round" else "{0}")
 
 
 def _integers_to_digits(*, half: bool) -> str:
@@ -159,11 +202,13 @@ def decimal_digits(call: Call) -> tuple[int, int]:
 def _to_decimal(call: Call) -> str:
     """The value is scaled, rounded, held against its digits and scaled back, as the kernel does."""
     digits, scale = decimal_digits(call)
+    if scale > EXACT_POWERS and call.args[0].type is Type.REAL:
+        raise Lacking(f"DECIMAL of more than {EXACT_POWERS} digits after the point")
     if call.args[0].type is not Type.REAL:
         most = min(10 ** (digits - scale) - 1, LARGEST_INTEGER)
         return f"CAST({sql_between('CAST({0} AS BIGINT)', -most, most)} AS DOUBLE)"
-    power, limit = literal(10.0**scale, Type.REAL), literal(10.0**digits, Type.REAL)
-    scaled = away_text(f"({{0}} * {power})")
+    power, limit = (literal(float(f"1e{each}"), Type.REAL) for each in (scale, digits))
+    scaled = f"({away_text(f'({{0}} * {power})')} + 0e0)"
     return f"CASE WHEN ABS({scaled}) < {limit} THEN {scaled} / {power} END"
 
 

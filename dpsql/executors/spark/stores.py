@@ -47,6 +47,11 @@ class SparkStore:
         self.places = {field.name.casefold(): f"c{place}" for place, field in enumerate(self.fields.fields)}
         for column in schema.columns:
             stored = self.stored.get(column.name.casefold())
+            if column.cell_format is not None:
+                raise InvalidSchema(
+                    f'"{column.name}": Spark does not read {next(iter(column.cell_format.words))}.',
+                    hint='Leave the word out, or read the files with engine="duckdb".',
+                )
             if stored is None or cell_text(column.name, stored, column.type) is None:
                 raise InvalidSchema(
                     f'"{column.name}" is stored as {stored or "nothing that Spark reads"}, and cannot be read as '
@@ -55,10 +60,11 @@ class SparkStore:
                 )
 
     def stamps(self) -> object:
+        """As of `Store`; None for a frame, which is run anew each time."""
         return stamps_of(self.files.files) if self.files is not None else None
 
     def check(self) -> None:
-        """As of `Store`; a frame's files are its own."""
+        """Raises InvalidSchema where files have changed since they were opened; a frame's are its own."""
         if self.stamps() != self.stamped:
             raise InvalidSchema(f"{self.files} has changed since it was opened.", hint="Open it again: a new session.")
 
@@ -146,14 +152,14 @@ class SparkTable:
 
     def cell(self, column: ColumnSchema) -> str:
         name = column.name.casefold()
-        text = cell_text(self.store.places[name], self.store.stored[name], column.type)
+        text = cell_text(self.store.places[name], self.store.stored[name], column.type, column.zone)
         assert text is not None  # as the store saw
         return self._named(text)
 
     def identity(self, name: str) -> str:
         column = self.store.schema.by_name[name.casefold()]
         stored = self.store.stored[name.casefold()]
-        text = identity_text(self.store.places[name.casefold()], stored, column.type)
+        text = identity_text(self.store.places[name.casefold()], stored, column.type, column.zone)
         if f"{text} u" not in self._columns:
             self._whole.append(is_whole_identity(stored, column.type))
         return self._named(f"{text} u", "u")
@@ -229,7 +235,7 @@ class BroughtTable:
 
     def cell(self, column: ColumnSchema) -> str:
         name = self._cells.setdefault(column.name, (column, f"{self._prefix}{len(self._cells)}"))[1]
-        return f"CASE WHEN {name} THEN TRUE END" if column.type is Type.OTHER else name
+        return f"CASE WHEN {name} THEN TRUE END" if column.type.opaque else name
 
     def identity(self, name: str) -> str:
         return self._identities.setdefault(name, f"{self._prefix}i{len(self._identities)}u")

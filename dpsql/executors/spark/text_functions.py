@@ -15,8 +15,16 @@ from dpsql.plan.functions.letters import cases
 from dpsql.plan.functions.regular import FUNCTIONS as REGULAR
 from dpsql.plan.functions.rules import sql_between
 from dpsql.plan.functions.text import LONGEST, MOST_CHARACTERS, PLACES, SPACES
-from dpsql.plan.functions.text_casts import FLOAT_FORM, INTEGER_FORM, PLAIN_FORM
-from dpsql.schema.calendar import MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
+from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND
+from dpsql.schema.text_values import (
+    BLANKS,
+    FALSE_WORDS,
+    FLOAT_FORM,
+    INTEGER_FORM,
+    MOMENT_FORM,
+    PLAIN_FORM,
+    TRUE_WORDS,
+)
 
 _MOST = 2**31 - 1
 """No text of Spark's has more characters."""
@@ -145,13 +153,16 @@ def _to_decimal(call: Call) -> str:
     return f"CAST(TRY_CAST({_in_form(PLAIN_FORM)} AS DECIMAL({digits}, {scale})) AS DOUBLE)"
 
 
+_BARE_TEXT = f"LOWER(TRIM(BOTH {braced(quoted(BLANKS))} FROM {{0}}))"
 _TRUTH = (
-    "CASE WHEN LOWER({0}) IN ('true', 't', '1', 'yes', 'y') THEN TRUE "
-    "WHEN LOWER({0}) IN ('false', 'f', '0', 'no', 'n') THEN FALSE END"
+    f"CASE WHEN {_BARE_TEXT} IN ({', '.join(map(quoted, TRUE_WORDS))}) THEN TRUE "
+    f"WHEN {_BARE_TEXT} IN ({', '.join(map(quoted, FALSE_WORDS))}) THEN FALSE END"
 )
+_FORM = MOMENT_FORM.replace(r"\v", r"\x0B")  # Java's \v is more than one character
 _MOMENT = (
-    r"([0-9]{1,4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
-    r"(?:(?: +|T)([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]+))?)?)?"
+    rf"(?=(?:{_FORM}){_BARE}\z)([0-9]{{1,4}})([-/ \\])([0-9]{{1,2}})\2([0-9]{{1,2}})"
+    r"(?:[ \t\n\x0B\f\rT]+([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?"
+    r"(?: ?(?:([+-])([0-9]{2}):?([0-9]{2})?|Z|(?i:UTC)))?)?"
 )
 
 
@@ -165,12 +176,14 @@ def _group(number: int) -> str:
     return f"COALESCE(TRY_CAST({text} AS BIGINT), 0)"
 
 
-_DATE = made_date(_group(1), _group(3), _group(4))
-_CLOCK = f"{_group(5)} < 24 AND {_group(6)} < 60 AND {_group(7)} < 60"
-_TEXT_TO_DATE = f"CASE WHEN {_CLOCK} THEN {_DATE} END"
-_TEXT_TO_TIME = (
-    f"CASE WHEN {_CLOCK} THEN ({_DATE}) * {MICROSECONDS_A_DAY} + "
-    f"(({_group(5)} * 60 + {_group(6)}) * 60 + {_group(7)}) * {MICROSECONDS_A_SECOND} + {_group(8)} END"
+_TEXT_TO_DATE = made_date(_group(1), _group(3), _group(4))
+_CLOCK = f"(({_group(5)} * 60 + {_group(6)}) * 60 + {_group(7)}) * {MICROSECONDS_A_SECOND} + {_group(8)}"
+_SIGN = f"CASE WHEN {_extracted(_MOMENT, 9)} = '-' THEN -1 ELSE 1 END"
+_EAST = f"{_SIGN} * ({_group(10)} * 60 + {_group(11)}) * {60 * MICROSECONDS_A_SECOND}"
+_TEXT_TO_TIME = sql_between(
+    f"(({_TEXT_TO_DATE}) * {MICROSECONDS_A_DAY} + {_CLOCK} - {_EAST})",
+    int(MICROSECONDS.lower),
+    int(MICROSECONDS.upper),
 )
 
 TEXTS: Mapping[str, Template] = {

@@ -26,11 +26,7 @@ class Asked:
 def asked(node: Filter) -> Asked | None:
     """The filter, with others right below it, as this; None where it is none."""
     marks: list[Mark] = []
-    terms: list[Expr] = []
-    source: Source = node
-    while isinstance(source, Filter):
-        terms += conjuncts(source.predicate)
-        source = source.input
+    terms, source = terms_of_filters(node)
     while isinstance(source, Mark):
         marks.insert(0, source)
         source = source.input
@@ -41,6 +37,15 @@ def asked(node: Filter) -> Asked | None:
     if not marks or None in kept or between or len(terms) > len(rest) + len(marks):
         return None
     return Asked(source, tuple((mark, bool(keep)) for mark, keep in zip(marks, kept, strict=True)), rest)
+
+
+def terms_of_filters(source: Source) -> tuple[list[Expr], Source]:
+    """Collect the terms of filters that stand on one another, and the source below them."""
+    terms: list[Expr] = []
+    while isinstance(source, Filter):
+        terms += conjuncts(source.predicate)
+        source = source.input
+    return terms, source
 
 
 def _kept(mark: Mark, terms: Sequence[Expr]) -> bool | None:

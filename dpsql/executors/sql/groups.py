@@ -46,7 +46,7 @@ def _key(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists
     rows = writer.ready(rows, [key.expr])
     name = writer.names.fresh("g")
     text = writer.key_text(key.expr, rows)
-    if key.expr.type is Type.OTHER:
+    if key.expr.type.opaque:
         raise Lacking("groups of a type without values")
     if key.expr.type in (Type.DATE, Type.TIMESTAMP):
         text = writer.dialect.whole(text, key.expr.type)

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 
 from dpsql.executors.sql.dialect import Dialect, Lacking
 from dpsql.plan.expressions import Call, Column, Expr, Literal
+from dpsql.plan.text_lengths import is_cut, reading_limit
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
@@ -72,7 +73,13 @@ class Writer:
             return self.dialect.literal(expr.value, expr.type)
         if not isinstance(expr, Call):
             raise Lacking(f"{type(expr).__name__} over rows")
-        return self.dialect.call(expr, [self.text(arg, rows) for arg in expr.args])
+        return self.dialect.call(expr, [self._argument(expr, place, rows) for place in range(len(expr.args))])
+
+    def _argument(self, call: Call, place: int, rows: Rows) -> str:
+        text = self.text(call.args[place], rows)
+        if not is_cut(call, place):
+            return text
+        return f"CASE WHEN LENGTH({text}) <= {reading_limit(call.function, place)} THEN {text} END"
 
     def key_text(self, expr: Expr, rows: Rows) -> str:
         """A value to group by: of reals with one zero; a text that is made, and long, is NULL."""
@@ -144,9 +151,9 @@ class _Sharing:
                 self.shared[expr] = None
             return self._seen[expr]
         deepest = 0
-        for arg, times in zip(expr.args, self.dialect.mentions(expr), strict=True):
+        for place, (arg, times) in enumerate(zip(expr.args, self.dialect.mentions(expr), strict=True)):
             depth = self.visit(arg)
-            if isinstance(arg, Call) and (times > 1 or depth >= MOST_NESTED):
+            if isinstance(arg, Call) and (times > 1 or depth >= MOST_NESTED or is_cut(expr, place)):
                 self.shared[arg] = None
                 depth = 0
             deepest = max(deepest, depth)

@@ -21,7 +21,7 @@ _LIMITS = {
     Type.DATE: DAYS,
     Type.TIMESTAMP: MICROSECONDS,
 }
-_BLANK: Mapping[Type, Key] = {Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: "", Type.OTHER: False}
+_BLANK: Mapping[Type, Key] = {Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: "", Type.OTHER: False, Type.OBJECT: False}
 
 
 class Scans:

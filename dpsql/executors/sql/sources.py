@@ -11,8 +11,8 @@ from math import prod
 from dpsql.executors.pandas import large_units
 from dpsql.executors.pandas.database import fan_outs_above
 from dpsql.executors.pandas.pairing import most_pairs
-from dpsql.executors.sql.asked_rows import Asked, asked
-from dpsql.executors.sql.bare_conditions import of_stored_cells
+from dpsql.executors.sql.asked_rows import Asked, asked, terms_of_filters
+from dpsql.executors.sql.bare_conditions import conjunction, of_stored_cells
 from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
 from dpsql.executors.sql.read_columns import is_public
@@ -22,7 +22,7 @@ from dpsql.executors.sql.seen import NOTHING, Seen, is_lookup, most_of_unit, one
 from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Expr, conjuncts
+from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, Windows
 from dpsql.schema.columns import Type
 
@@ -73,7 +73,10 @@ class Sources:
     @_made.register
     def _(self, node: Filter) -> Rows:
         parts = asked(node) if self.dialect.counts_first else None
-        return self._filtered(conjuncts(node.predicate), self.rows(node.input)) if parts is None else self._asked(parts)
+        if parts is not None:
+            return self._asked(parts)
+        predicates, source = terms_of_filters(node)
+        return self._filtered(predicates, self.rows(source))
 
     def _filtered(self, predicates: Sequence[Expr], rows: Rows) -> Rows:
         if not predicates:
@@ -83,7 +86,7 @@ class Sources:
         rest = [each for each, text in read if text is None]
         rows = self.writer.ready(rows, rest)
         conditions += [self.writer.text(each, rows) for each in rest]
-        where = " AND ".join(f"({each})" for each in conditions)
+        where = conjunction(conditions)
         return replace(rows, text=self.writer.select("*", rows.text, f" WHERE {where}"))
 
     def _asked(self, parts: Asked) -> Rows:

@@ -55,6 +55,9 @@ def _slope_interval(solve: Solve, half: float, other_half: float) -> Bounds:
     return low * ratio, high * ratio
 
 
+_EXAMPLE = "These bounds are an example: choose bounds that most values lie between."
+
+
 def _pair(
     name: str, tag: str, node: str, moments: str, estimate: Callable[[NoisySums], Found], **own: Any
 ) -> AggregateFunction:
@@ -62,7 +65,7 @@ def _pair(
         name, tag, (f"{node}(this, expression)",), moments=moments, estimate=estimate,
         unclipped=(
             f"{name} has two arguments, and contribution bounds are for one.",
-            f"Write {name}(CLAMP(y, 0, 100), CLAMP(x, 0, 100)).",
+            f"Write {name}(CLAMP(y, 0, 100), CLAMP(x, 0, 100)).\n{_EXAMPLE}",
         ),
         **own,
     )  # fmt: skip

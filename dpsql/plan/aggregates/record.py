@@ -26,7 +26,7 @@ values between -1 and 1."""
 
 
 NOT_COMPARED: Mapping[str, Any] = {
-    "accepts": lambda kind: kind is not Type.OTHER,
+    "accepts": lambda kind: not kind.opaque,
     "refusal": "{kind} of {expr}: values of its type cannot be compared.",
     "hint": "",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpsql.plan.functions.rules import (
     widest,
     without_nan,
 )
+from dpsql.plan.work import NUMBERS
 from dpsql.schema import intervals
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval, Number, hull, point
@@ -146,33 +148,47 @@ def _zero_times_infinity(x: Fact, y: Fact) -> bool:
 FUNCTIONS = (
     Function("add", (2, 2), unless_overflow(intervals.add), strict_fact(intervals.add, _both_infinite),
              strict(np.add), "{0} + {1}", "numbers",
+             work=NUMBERS,
              sql=in_result_type("{0} + {1}"),
              syntax=("Add(this, expression)",)),
     Function("subtract", (2, 2), unless_overflow(intervals.subtract), strict_fact(intervals.subtract, _both_infinite),
              strict(np.subtract), "{0} - {1}", "numbers",
+             work=NUMBERS,
              sql=in_result_type("{0} - {1}"),
              syntax=("Sub(this, expression)",)),
     Function("multiply", (2, 2), unless_overflow(intervals.multiply),
              strict_fact(intervals.multiply, _zero_times_infinity), strict(np.multiply), "{0} * {1}", "numbers",
+             work=NUMBERS,
              sql=in_result_type("{0} * {1}"),
              syntax=("Mul(this, expression)",)),
+    # a number of steps and the length of one step; messages show the first alone, which is the column of a window
+    Function("of_steps", (2, 2), unless_overflow(intervals.multiply),
+             strict_fact(intervals.multiply, _zero_times_infinity), strict(np.multiply), itemgetter(0), "numbers",
+             work=NUMBERS,
+             sql=in_result_type("{0} * {1}")),
     Function("divide", (2, 2), always(Type.REAL), divide_fact, _divide, "{0} / {1}", "numbers",
+             work=NUMBERS,
              sql=in_result_type("{0} / NULLIF({1}, 0)"),
              syntax=("Div(this, expression)",)),
     Function("int_divide", (2, 2), widest, _int_divide_fact, _int_divide, "{0} // {1}", "numbers",
+             work=NUMBERS,
              sql=_sql_int_divide,
              syntax=("IntDiv(this, expression)",)),
     Function("modulo", (2, 2), widest, _modulo_fact, _modulo, "{0} % {1}", "numbers",
+             work=NUMBERS,
              sql=in_result_type("{0} % NULLIF({1}, 0)"),
              syntax=("Mod(this, expression)",)),
     Function("negate", (1, 1), widest, strict_fact(intervals.negate), strict(np.negative), "-{0}", "a number",
+             work=NUMBERS,
              sql="- {0}",  # apart, for two signs together begin a comment
              syntax=("Neg(this)",)),
     Function("abs", (1, 1), widest, strict_fact(intervals.absolute), strict(np.abs), "ABS({args})", "a number",
+             work=NUMBERS,
              sql="ABS({0})",
              syntax=("Abs(this)",)),
     Function("sign", (1, 1), lambda k, _f: Type.INTEGER if all_numeric(k) else None,
              lambda facts: Fact(_sign_range(facts[0].range), facts[0].nullable), _sign, "SIGN({args})", "a number",
+             work=NUMBERS,
              sql="CAST(SIGN({0}) AS BIGINT)",
              syntax=("Sign(this)",)),
 )  # fmt: skip

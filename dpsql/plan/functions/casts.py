@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
+from dpsql.plan.functions.rounding import EXACT_POWERS
 from dpsql.plan.functions.rules import (
     INTEGERS,
     LARGEST_INTEGER,
@@ -26,6 +27,7 @@ from dpsql.plan.functions.rules import (
     open_ends,
     sql_between,
 )
+from dpsql.plan.work import CELLS, NUMBERS, fixed_length
 from dpsql.schema import intervals
 from dpsql.schema.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
 from dpsql.schema.columns import Type
@@ -76,7 +78,7 @@ def cast_name(source: Type, target: str) -> str | None:
     digits in all, and those after the point.
     """
     word = _WORDS.get(target)
-    if word is None or source is Type.OTHER:
+    if word is None or source.opaque:
         return None
     if word == _OWN_WORD[source]:
         return ""
@@ -144,6 +146,8 @@ def to_float(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 MOST_DIGITS = 38
+MOST_WRITTEN = 32
+"""Characters of a number or a moment that is written out, at most."""
 
 
 def decimal_digits(facts: Sequence[Fact]) -> tuple[int, int] | None:
@@ -169,10 +173,17 @@ def _decimal(values: Array, digits: int, scale: int) -> tuple[Array, Bools]:
         whole = values.astype(np.int64)
         most = min(10 ** (digits - scale) - 1, LARGEST_INTEGER)
         return whole.astype(np.float64), (whole >= -most) & (whole <= most)
+    power = float(f"1e{scale}")
     with np.errstate(all="ignore"):
-        scaled = away_from_zero(values * 10.0**scale)
-        fits = np.abs(scaled) < 10.0**digits
-        return np.where(fits, scaled, 0.0) / 10.0**scale, fits
+        scaled = away_from_zero(values * power) + 0.0  # a DECIMAL has one zero
+        fits = np.abs(scaled) < float(f"1e{digits}")
+        whole = np.where(fits, scaled, 0.0)
+        return (whole / power if scale <= EXACT_POWERS else _nearest_decimals(whole, scale)), fits
+
+
+def _nearest_decimals(whole: Array, scale: int) -> Array:
+    """The float nearest to each whole / 10^scale, where 10^scale is no float."""
+    return np.array([int(each) / 10**scale for each in whole.tolist()])
 
 
 def _to_decimal(_kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -225,11 +236,25 @@ def _from_number(result: Type) -> TypeRule:
     return always(result, lambda kinds: all(map(_number_or_boolean, kinds)))
 
 
+def _text_fact(source: Type) -> FactRule:
+    """How long the text of a whole number between bounds, of a boolean or of a date can be."""
+    lengths = {Type.BOOLEAN: len("false"), Type.DATE: len("2024-12-31")}
+
+    def rule(facts: Sequence[Fact]) -> Fact:
+        most, held = lengths.get(source), facts[0].range
+        if source is Type.INTEGER and facts[0].limited:
+            most = max(len(str(int(held.lower))), len(str(int(held.upper))))
+        return Fact(EVERYTHING, facts[0].nullable, most=most)
+
+    return rule
+
+
 def _to_text(source: Type, write: Callable[[Any], str], limit: Interval = EVERYTHING) -> Function:
     return Function(
         f"{source}_to_text", (1, 1), always(Type.TEXT, lambda kinds: list(kinds) == [source]),
-        lambda facts: Fact(EVERYTHING, facts[0].nullable), _writes(source, write, limit),
+        _text_fact(source), _writes(source, write, limit),
         "CAST({0} AS TEXT)", f"a value of type {source}",
+        work=CELLS, length=fixed_length(MOST_WRITTEN),
         sql="CAST({0} AS VARCHAR)",
     )  # fmt: skip
 
@@ -239,20 +264,25 @@ _WANTS = "a number or a boolean"
 FUNCTIONS = (
     *(Function(f"to_{word.lower()}", (1, 1), _from_number(Type.INTEGER), _integer_fact(width), _to_integer(width),
                f"CAST({{0}} AS {word})", _WANTS,
+               work=NUMBERS,
                sql=sql_integer(word, "{0}")) for word, width in WIDTHS.items()),
     Function("to_double", (1, 1), _from_number(Type.REAL),
              lambda facts: Fact(intervals.as_floats(facts[0].range), facts[0].nullable),
              lambda _kind, vectors: Vector(as_type(vectors[0], Type.REAL), vectors[0].valid),
              "CAST({0} AS DOUBLE)", _WANTS,
+             work=NUMBERS,
              sql="CAST({0} AS DOUBLE)"),
     Function("to_float", (1, 1), _from_number(Type.REAL), _float_fact, to_float, "CAST({0} AS FLOAT)", _WANTS,
+             work=NUMBERS,
              sql="CAST(TRY_CAST({0} AS FLOAT) AS DOUBLE)"),
     Function("to_decimal", (3, 3), decimal_type(_number_or_boolean), _decimal_fact, _to_decimal,
              "CAST({0} AS DECIMAL({1}, {2}))", _WANTS,
+             work=NUMBERS,
              sql=_sql_decimal),
     Function("to_boolean", (1, 1), _from_number(Type.BOOLEAN), lambda facts: Fact(BOOLEAN, facts[0].nullable),
              lambda _kind, vectors: Vector(vectors[0].values != 0, vectors[0].valid),
              "CAST({0} AS BOOLEAN)", _WANTS,
+             work=NUMBERS,
              sql="CAST({0} AS BOOLEAN)"),
     _to_text(Type.INTEGER, str),
     _to_text(Type.REAL, repr),

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.plan.functions.rules import Kernel, as_type, boolean_fact, both_valid, comparable
+from dpsql.plan.work import NUMBERS, compared
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 
@@ -83,6 +84,7 @@ def _operator(name: str, sign: str, operation: Callable[[Any, Any], Any], node: 
     template = f"{{0}} {sign} {{1}}"
     return Function(
         name, (2, 2), comparable, boolean_fact, _comparison(operation), template, _WANTS,
+        work=compared, reads=None,
         sql=template,
         syntax=(f"{node}(this, expression)",),
     )  # fmt: skip
@@ -99,14 +101,18 @@ FUNCTIONS = (
     _operator("ge", ">=", np.greater_equal, "GTE"),
     Function("not_distinct", (2, 2), comparable, _never_null, lambda _k, v: Vector(_alike(v)),
              "{0} IS NOT DISTINCT FROM {1}", _WANTS,
+             work=compared, reads=None,
              sql="{0} IS NOT DISTINCT FROM {1}",
              syntax=("NullSafeEQ(this, expression)",)),
     Function("distinct", (2, 2), comparable, _never_null, lambda _k, v: Vector(~_alike(v)),
              "{0} IS DISTINCT FROM {1}", _WANTS,
+             work=compared, reads=None,
              sql="{0} IS DISTINCT FROM {1}",
              syntax=("NullSafeNEQ(this, expression)",)),
     Function("in", (1, None), comparable, boolean_fact, _in, "{0} IN ({rest})", "values of one type",
+             work=compared, reads=None,
              sql=_sql_in),
     Function("is_null", (1, 1), lambda _k, _f: Type.BOOLEAN, _never_null, _is_null, "{0} IS NULL", "a value",
+             work=NUMBERS, reads=None,
              sql="{0} IS NULL"),
 )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.plan.functions.rules import Kernel, SqlRule, any_nullable, as_type, both_valid, in_result_type, of_one_type
 from dpsql.plan.row_local import one_zero
+from dpsql.plan.work import NUMBER, Size, compared, longest_length
 from dpsql.schema import intervals
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval, hull
@@ -50,13 +51,13 @@ def _extreme(operation: Callable[[Any, Any], Any]) -> Kernel:
         extreme = Vector(as_type(vectors[0], kind), vectors[0].valid)
         for vector in vectors[1:]:
             extreme = _merge(extreme, Vector(as_type(vector, kind), vector.valid), operation)
-        return extreme
+        return Vector(extreme.values + 0.0 if kind is Type.REAL else extreme.values, extreme.valid)
 
     return kernel
 
 
 def _merge(a: Vector, b: Vector, operation: Callable[[Any, Any], Any]) -> Vector:
-    both = one_zero(operation(a.values, b.values))
+    both = operation(a.values, b.values)
     if a.valid is None and b.valid is None:
         return Vector(both)
     has_a, has_b = a.where_valid(), b.where_valid()
@@ -75,7 +76,13 @@ def _clamp(kind: Type, vectors: Sequence[Vector]) -> Vector:
     return Vector(one_zero(np.minimum(np.maximum(value, low), high)), both_valid(vectors))
 
 
-_SQL_CLAMP = _in_result_type(
+def _sql_one_zero(template: str) -> SqlRule:
+    """With 0.0 in place of -0.0, as `one_zero` has it."""
+    rule = _in_result_type(template)
+    return lambda kinds, result: f"({rule(kinds, result)}) + 0e0" if result is Type.REAL else rule(kinds, result)
+
+
+_SQL_CLAMP = _sql_one_zero(
     "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL THEN LEAST(GREATEST({0}, {1}), {2}) END"
 )
 
@@ -176,30 +183,50 @@ def _when_then(args: Sequence[str]) -> str:
     return f"CASE {arms} ELSE {args[-1]} END"
 
 
+def _show_case(args: Sequence[str]) -> str:
+    """A CASE for plans: of many arms the first ones."""
+    if len(args) <= 2 * _MOST_SHOWN + 1:
+        return _when_then(args)
+    shown = _when_then([*args[: 2 * _SHOWN], args[-1]]).removesuffix(f" ELSE {args[-1]} END")
+    return f"{shown} ... ({len(args) // 2 - _SHOWN:,} more) ELSE {args[-1]} END"
+
+
 def _sql_case(kinds: Sequence[Type], result: Type) -> str:
     return _in_result_type(_when_then([f"{{{place}}}" for place in range(len(kinds))]))(kinds, result)
 
 
+def _chosen(sizes: Sequence[Size]) -> float:
+    return compared(sizes) + NUMBER * len(sizes)
+
+
 _ONE_TYPE = "values of one type"
+_MOST_SHOWN, _SHOWN = 32, 3
+"""Arms that a plan shows of a CASE: all, or where they are more the first ones."""
 
 FUNCTIONS = (
-    Function("case", (3, None), _case_type, _case_fact, _case, _when_then, "conditions, and values of one type",
+    Function("case", (3, None), _case_type, _case_fact, _case, _show_case, "conditions, and values of one type",
+             work=_chosen, length=longest_length, reads=None,
              sql=_sql_case),
     Function("coalesce", (1, None), of_one_type, _coalesce_fact, _coalesce, "COALESCE({args})", _ONE_TYPE,
+             work=_chosen, length=longest_length, reads=None,
              sql=_in_result_type("COALESCE({args})"),
              syntax=("Coalesce(this, *expressions)",)),
     Function("nullif", (2, 2), of_one_type, _nullif_fact, _nullif, "NULLIF({args})", _ONE_TYPE,
+             work=_chosen, length=longest_length, reads=None,
              sql=_in_result_type("NULLIF({args})"),
              syntax=("Nullif(this, expression)",)),
     Function("least", (1, None), of_one_type, _extreme_fact(intervals.least), _extreme(np.minimum),
              "LEAST({args})", _ONE_TYPE,
-             sql=_in_result_type("LEAST({args})"),
+             work=_chosen, length=longest_length, reads=None,
+             sql=_sql_one_zero("LEAST({args})"),
              syntax=("Least(this, *expressions)",)),
     Function("greatest", (1, None), of_one_type, _extreme_fact(intervals.greatest), _extreme(np.maximum),
              "GREATEST({args})", _ONE_TYPE,
-             sql=_in_result_type("GREATEST({args})"),
+             work=_chosen, length=longest_length, reads=None,
+             sql=_sql_one_zero("GREATEST({args})"),
              syntax=("Greatest(this, *expressions)",)),
     Function("clamp", (3, 3), of_one_type, _clamp_fact, _clamp, "CLAMP({args})", "a value and its two limits",
+             work=_chosen, length=longest_length, reads=None,
              sql=_SQL_CLAMP,
              syntax=("CLAMP",)),
 )  # fmt: skip

@@ -24,6 +24,7 @@ from dpsql.plan.functions.date_rules import (
     with_twin,
 )
 from dpsql.plan.functions.rules import open_ends
+from dpsql.plan.work import NUMBERS
 from dpsql.schema import intervals
 from dpsql.schema.calendar import MICROSECONDS_A_SECOND, Integers, civil, first_day, month_number
 from dpsql.schema.columns import Type
@@ -74,6 +75,7 @@ def _part(part: str, kind: Type, operation: Operation, fact: FactRule) -> Functi
         each_cell(operation),
         f"{part.upper()}({{args}})",
         "a date or a timestamp",
+        work=NUMBERS,
         sql=f"EXTRACT({part} FROM {{0}})",
         syntax=(_NAMES[part],) if part in _NAMES else (),
     )
@@ -119,6 +121,7 @@ def _epoch(name: str, kind: Type, top: int, bottom: int) -> Function:
         each_cell(lambda values: values * top / bottom),
         "EPOCH({args})",
         "a date or a timestamp",
+        work=NUMBERS,
         sql="EXTRACT(epoch FROM {0})",
     )
 

@@ -22,6 +22,7 @@ from dpsql.plan.functions.date_rules import (
     vector_within,
 )
 from dpsql.plan.functions.rules import any_nullable, both_valid, open_ends
+from dpsql.plan.work import NUMBERS
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND, Integers, civil, first_day
 from dpsql.schema.calendar import month_number as month_of
 from dpsql.schema.columns import Type
@@ -52,6 +53,14 @@ class Unit:
         if self.months:
             return first_day(self.piece(values) * self.months) * MICROSECONDS_A_DAY
         return self.piece(values) * self.microseconds + self.start
+
+    def starts(self, first: int, last: int) -> Integers:
+        """The instants after `first`, up to `last`, at which a piece begins."""
+        ends = self.piece(np.array([first, last], dtype=np.int64))
+        pieces = np.arange(ends[0] + 1, ends[1] + 1, dtype=np.int64)
+        if self.months:
+            return first_day(pieces * self.months) * MICROSECONDS_A_DAY
+        return pieces * self.microseconds + self.start
 
     @property
     def most(self) -> int:
@@ -133,6 +142,7 @@ def _trunc(unit: Unit) -> Function:
         kernel,
         f"DATE_TRUNC('{unit.name}', {{0}})",
         "a date or a timestamp",
+        work=NUMBERS,
         sql=sql_within(Type.TIMESTAMP, sql) if unit.months > 12 else sql,  # the first century begins in year 0
     )
 
@@ -162,6 +172,7 @@ def _add(unit: Unit) -> Function:
         kernel,
         f"{{0}} + INTERVAL {{1}} {unit.name.upper()}",
         "a date or a timestamp, and a whole number of units",
+        work=NUMBERS,
         sql=sql_within(Type.TIMESTAMP, f"{{0}} + {step}"),
     )
 
@@ -183,6 +194,7 @@ def _diff(unit: Unit) -> Function:
         kernel,
         f"DATE_DIFF('{unit.name}', {{0}}, {{1}})",
         "two dates or timestamps",
+        work=NUMBERS,
         sql=f"DATE_DIFF('{unit.name}', {{0}}, {{1}})",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpsql.plan.expressions import Bools, Fact, Function, Vector
 from dpsql.plan.functions.rules import always, boolean_fact
+from dpsql.plan.work import NUMBERS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 
@@ -52,15 +53,20 @@ _LOGIC = always(Type.BOOLEAN, _booleans)
 
 FUNCTIONS = (
     Function("and", (2, 2), _LOGIC, boolean_fact, _and, "{0} AND {1}", "conditions",
+             work=NUMBERS,
              sql="{0} AND {1}"),
     Function("or", (2, 2), _LOGIC, boolean_fact, _or, "{0} OR {1}", "conditions",
+             work=NUMBERS,
              sql="{0} OR {1}"),
     Function("not", (1, 1), _LOGIC, boolean_fact, _not, "NOT {0}", "a condition",
+             work=NUMBERS,
              sql="NOT {0}",
              syntax=("Not(this)",)),
     Function("is_true", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_true(v[0])), "{0} IS TRUE", "a condition",
+             work=NUMBERS,
              sql="{0} IS TRUE"),
     Function("is_false", (1, 1), _LOGIC, _never_null, lambda _k, v: Vector(_false(v[0])), "{0} IS FALSE",
              "a condition",
+             work=NUMBERS,
              sql="{0} IS FALSE"),
 )  # fmt: skip

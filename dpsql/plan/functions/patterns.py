@@ -18,6 +18,7 @@ from dpsql.plan.functions.by_cell import by_cell, is_constant
 from dpsql.plan.functions.letters import lower
 from dpsql.plan.functions.rules import any_nullable
 from dpsql.plan.functions.text import once, typed
+from dpsql.plan.work import SEARCHED, folded, matched
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 
@@ -169,7 +170,7 @@ _WANTS = "a text, a pattern and, if any, an escape character"
 
 FUNCTIONS = (
     Function("like", (2, 3), _TEXTS, _like_fact, _like, "{0} LIKE ({rest})", _WANTS,
-             _like_sql("LIKE", "like_escape", "{}")),
+             _like_sql("LIKE", "like_escape", "{}"), work=matched, reads=SEARCHED),
     Function("ilike", (2, 3), _TEXTS, _like_fact, _ilike, "{0} ILIKE ({rest})", _WANTS,
-             _like_sql("ILIKE", "ilike_escape", "lower({})")),
+             _like_sql("ILIKE", "ilike_escape", "lower({})"), work=folded(matched), reads=SEARCHED),
 )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpsql.plan.expressions import Bools, Fact, Function, Vector
 from dpsql.plan.functions.arithmetic import divide_fact
+from dpsql.plan.functions.by_cell import by_cell
 from dpsql.plan.functions.rules import (
     FactRule,
     Kernel,
@@ -28,9 +29,10 @@ from dpsql.plan.functions.rules import (
     without_nan,
 )
 from dpsql.plan.row_local import elementary
+from dpsql.plan.work import NUMBERS
 from dpsql.schema import intervals
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import Interval, Number, hull, negate, point
+from dpsql.schema.intervals import EVERYTHING, Interval, Number, hull, negate, point
 
 _SMALLEST = math.ulp(0.0)
 _NEGATIVE, _POSITIVE = Interval(-math.inf, 0), Interval(0, math.inf)
@@ -140,6 +142,19 @@ def _power_kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
     return without_nan(found, and_valid(fits, both_valid(vectors)))
 
 
+def _wave(function: Callable[[float], float]) -> Kernel:
+    """A trigonometric function, by the C library for each cell: NumPy's own versions look at several cells at once.
+    NULL of an infinity."""
+    return by_cell(lambda value: function(value) if math.isfinite(value) else None)
+
+
+def _wave_fact(span: Interval) -> FactRule:
+    def rule(facts: Sequence[Fact]) -> Fact:
+        return Fact(span, facts[0].nullable or not facts[0].range.bounded)
+
+    return rule
+
+
 def _pi(_kind: Type, _vectors: Sequence[Vector]) -> Vector:
     """One cell: a function of nothing is folded into a literal where it is read."""
     return Vector(np.array([math.pi]))
@@ -147,6 +162,7 @@ def _pi(_kind: Type, _vectors: Sequence[Vector]) -> Vector:
 
 # A value at or below 0 becomes 0, and so NULL; NULL too, for GREATEST skips it. So the value is written once only.
 _SQL_POSITIVE = "NULLIF(GREATEST({0}, 0), 0)"
+_SQL_FINITE = "CASE WHEN ABS({{0}}) <= 1.7976931348623157e308 THEN {}({{0}}) END"
 _SQL_LOG10 = f"LOG10({_SQL_POSITIVE})"
 _SQL_NOT_NEGATIVE = f"NULLIF(GREATEST({{0}}, CAST('-{_SMALLEST}' AS DOUBLE)), CAST('-{_SMALLEST}' AS DOUBLE))"
 
@@ -154,6 +170,7 @@ _SQL_NOT_NEGATIVE = f"NULLIF(GREATEST({{0}}, CAST('-{_SMALLEST}' AS DOUBLE)), CA
 def _function(name: str, fact_of: FactRule, kernel: Kernel, sql: str, *syntax: str) -> Function:
     return Function(
         name, (1, 1), _NUMBERS, fact_of, kernel, f"{name.upper()}({{args}})", "a number",
+        work=NUMBERS,
         sql=in_result_type(sql),
         syntax=syntax,
     )  # fmt: skip
@@ -167,13 +184,19 @@ FUNCTIONS = (
     _function("log10", _log10_fact, _cells(np.log10, lambda x: x > 0), _SQL_LOG10, "LOG10"),
     _function("log2", _log_fact(math.log2), _cells(np.log2, lambda x: x > 0), f"LOG2({_SQL_POSITIVE})", "LOG2"),
     Function("log_base", (2, 2), _NUMBERS, _log_base_fact, _log_base, "LOG({args})", "a base and a number",
+             work=NUMBERS,
              sql=in_result_type(f"{_SQL_LOG10.replace('{0}', '{1}')} / NULLIF({_SQL_LOG10}, 0)")),
     Function("power", (2, 2), _NUMBERS, _power_fact, _power_kernel, "POWER({args})", "numbers",
+             work=NUMBERS,
              sql=in_result_type("CASE WHEN {0} <> 0 OR {1} >= 0 THEN POWER({0}, {1}) END"),
              syntax=("Pow(this, expression)",)),
     _function("degrees", _rising(math.degrees), _cells(np.degrees), "DEGREES({0})", "Degrees(this)"),
     _function("radians", _rising(math.radians), _cells(np.radians), "RADIANS({0})", "Radians(this)"),
+    *(_function(name, _wave_fact(span), _wave(function), _SQL_FINITE.format(name.upper()), f"{name.capitalize()}(this)")
+      for name, function, span in (("sin", math.sin, Interval(-1, 1)), ("cos", math.cos, Interval(-1, 1)),
+                                   ("tan", math.tan, EVERYTHING))),
     Function("pi", (0, 0), _NUMBERS, lambda _facts: Fact(point(math.pi), nullable=False), _pi, "PI()", "nothing",
+             work=NUMBERS,
              sql="PI()",
              syntax=("Pi()",)),
 )  # fmt: skip

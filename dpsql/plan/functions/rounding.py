@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.plan.expressions import Array, Fact, Function, Vector
+from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.plan.functions.rules import (
     INTEGERS,
     LARGEST_INTEGER,
@@ -28,13 +28,19 @@ from dpsql.plan.functions.rules import (
     strict_fact,
     without_nan,
 )
+from dpsql.plan.work import NUMBERS
 from dpsql.schema import intervals
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 
-_LEAST_DIGITS, _MOST_DIGITS = -308, 309
-"""Digits beyond are taken as these. A float has none left to round after 309."""
-POWERS = np.array([*(10.0**n for n in range(_MOST_DIGITS)), math.inf])
+MOST_DIGITS = 309
+"""Numbers of digits beyond +/-309 mean the same as +/-309: 10^309 is infinite as a float."""
+POWERS = np.array([*(10.0**n for n in range(MOST_DIGITS)), math.inf])
+EXACT_POWERS = 22
+"""10^22 is the largest power of ten that a float holds exactly."""
+SPLITTER = 2.0**27 + 1
+"""Veltkamp's constant: `x * SPLITTER` splits a float into two halves of 26 bits."""
+_NEVER_OVERFLOWS = 1e290
 _INTEGER_POWERS = np.array([10**n for n in range(19)], dtype=np.int64)
 
 Rounding = Callable[[Any], Array]
@@ -100,7 +106,7 @@ def _digits_kernel(rounding: Rounding) -> Kernel:
         digits = as_type(vectors[1], Type.INTEGER)
         if digits.strides == (0,):  # a constant
             digits = digits[:1]
-        digits = np.clip(digits, _LEAST_DIGITS, _MOST_DIGITS)
+        digits = np.clip(digits, -MOST_DIGITS, MOST_DIGITS)
         values, valid = as_type(vectors[0], kind), both_valid(vectors)
         if kind is Type.INTEGER:
             rounded = _integers_to_digits(values, digits, half=rounding is away_from_zero)
@@ -122,14 +128,42 @@ def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> Array:
 
 
 def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
-    """As DuckDB computes it; a value so large that this would overflow stays as it is."""
+    """As DuckDB 2.0 computes it. A value stays as it is where the computation overflows; ROUND alone gives 0 where a
+    power of ten before the point does."""
     power, after = POWERS[np.abs(digits)], digits >= 0
     with np.errstate(all="ignore"):
+        scaled = values * power
+        right = rounding(scaled) / power
+        if rounding is away_from_zero:
+            below = _is_below_half(values, power, scaled) & (digits <= EXACT_POWERS)
+            right = np.where(below, np.trunc(scaled) / power, right)
+        right = np.where(np.isfinite(right), right, values)
         if after.all():
-            scaled = rounding(values * power) / power
-        else:
-            scaled = np.where(after, rounding(values * power) / power, rounding(values / power) * power)
-    return np.where(np.isfinite(scaled), scaled, values)
+            return right
+        left = rounding(values / power) * power
+        zero = np.isinf(power) & np.isfinite(values) & (rounding is away_from_zero)
+        left = np.where(zero, 0.0, np.where(np.isfinite(left), left, values))
+        return np.where(after, right, left)
+
+
+def _is_below_half(values: Array, power: Array, scaled: Array) -> Bools:
+    """Whether `scaled`, the float nearest to values * power, is a half although the exact product is nearer to zero.
+
+    0.15 * 10 is 1.5 as a float, and 1.49999... exactly. The error of the float is computed without rounding (Dekker
+    1971): no half overflows, and 10^0 to 10^22 are exact.
+    """
+    half = np.abs(scaled - np.trunc(scaled)) == 0.5
+    high, low = halves_of(values)
+    high_power, low_power = halves_of(power)
+    error = ((high * high_power - scaled) + high * low_power + low * high_power) + low * low_power
+    return np.asarray(half & (np.sign(error) == -np.sign(values)))
+
+
+def halves_of(values: Array) -> tuple[Array, Array]:
+    """Two floats of at most 26 bits each whose sum is the value."""
+    large = values * SPLITTER
+    high = large - (large - values)
+    return high, values - high
 
 
 def _digits_fact(rounding: Rounding) -> FactRule:
@@ -151,12 +185,12 @@ def _at_constant(values: Interval, digits: Interval, rounding: Rounding, *, whol
         return None
     if not values.bounded or (whole and values.magnitude > LARGEST_INTEGER):
         return values if whole and digits.lower >= 0 else None
-    places = np.array([max(_LEAST_DIGITS, min(_MOST_DIGITS, int(digits.lower)))])
+    places = np.array([max(-MOST_DIGITS, min(MOST_DIGITS, int(digits.lower)))])
     ends = np.array([values.lower, values.upper], dtype=np.int64 if whole else np.float64)
     if whole:
         lower, upper = _integers_to_digits(ends, places, half=rounding is away_from_zero)
         return Interval(int(lower), int(upper))
-    if values.magnitude >= 1e290 or abs(int(places[0])) > 15:
+    if values.magnitude > _NEVER_OVERFLOWS or abs(int(places[0])) > 15:
         return None
     lower, upper = _to_digits(ends, places, rounding)
     return Interval(float(lower), float(upper))
@@ -165,14 +199,14 @@ def _at_constant(values: Interval, digits: Interval, rounding: Rounding, *, whol
 def _at_any(values: Interval, digits: Interval) -> Interval:
     """Rounding to n digits keeps the sign, moves a value by at most 10^-n and at most doubles it."""
     doubled = intervals.rising(lambda end: 2 * end, Interval(min(values.lower, 0), max(values.upper, 0)))
-    step = math.inf if digits.lower < _LEAST_DIGITS else 10.0 ** min(308, -digits.lower)
+    step = math.inf if digits.lower <= -MOST_DIGITS else 10.0 ** min(308, -digits.lower)
     near = intervals.add(intervals.rising(float, values), Interval(-step, step))
     return doubled.intersect(near) or doubled
 
 
 def _sql_digits(name: str) -> SqlRule:
     def sql(kinds: Sequence[Type], _result: Type) -> str:
-        limited = f"LEAST(GREATEST({{1}}, {_LEAST_DIGITS}), {_MOST_DIGITS})"  # which would skip NULL
+        limited = f"LEAST(GREATEST({{1}}, {-MOST_DIGITS}), {MOST_DIGITS})"  # which would skip NULL
         rounded = f"{name}({{0}}, CAST(CASE WHEN {{1}} IS NOT NULL THEN {limited} END AS INTEGER))"
         return sql_between(rounded, -LARGEST_INTEGER, LARGEST_INTEGER) if kinds[0] is Type.INTEGER else rounded
 
@@ -191,6 +225,7 @@ def _with_digits(name: str, rounding: Rounding, rounded: Callable[[float], int])
         lambda kind, vectors: (whole, digits)[len(vectors) - 1][2](kind, vectors),
         f"{name}({{args}})", "a number and a whole number of digits",
         sql=lambda kinds, result: (whole, digits)[len(kinds) - 1][3](kinds, result),
+        work=NUMBERS,
         syntax=(f"{name.capitalize()}(this, decimals)",),
     )  # fmt: skip
 
@@ -201,6 +236,7 @@ def _to_whole(name: str, rounding: Rounding, rounded: Callable[[float], int]) ->
         name.lower(), (1, 1), _whole_type(range_of), strict_fact(range_of), _whole(rounding),
         f"{name}({{args}})", "a number",
         sql=_sql_whole(name),
+        work=NUMBERS,
         syntax=(f"{name.capitalize()}(this)",),
     )  # fmt: skip
 

@@ -35,7 +35,7 @@ def common(kinds: Sequence[Type]) -> Type | None:
 def of_one_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
     """What all arguments have in common: for results that are one of the arguments."""
     kind = common(kinds)
-    return None if kind is Type.OTHER else kind
+    return None if kind is None or kind.opaque else kind
 
 
 def comparable(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
@@ -132,10 +132,10 @@ def without_nan(values: Array, valid: Bools | None) -> Vector:
 
 
 def away_from_zero(values: Array) -> Array:
-    """Rounded to the nearest whole number, halves away from zero, as SQL has it."""
+    """Rounded to the nearest whole number, halves away from zero, as SQL has it. What rounds to zero keeps its sign."""
     whole = np.trunc(values)
     with np.errstate(invalid="ignore"):  # inf - inf
-        return np.asarray(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0))
+        return np.asarray(np.copysign(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0), values))
 
 
 def strict(operation: Callable[..., Array]) -> Kernel:

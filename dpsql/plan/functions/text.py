@@ -13,14 +13,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_
 
+from dpsql.plan import work
 from dpsql.plan.expressions import Fact, Function
 from dpsql.plan.functions.by_cell import by_cell
 from dpsql.plan.functions.letters import lower, upper
 from dpsql.plan.functions.rules import TypeRule, always, any_nullable, boolean_fact
+from dpsql.plan.work import LONGEST_PART, LONGEST_TEXT, SEARCHED, first_length
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
 
-MOST_CHARACTERS = 16_384
+MOST_CHARACTERS = LONGEST_TEXT
 LONGEST = 2**32 - 1
 """No text has more characters: DuckDB ends at so many bytes, and the kernels here count no further."""
 PLACES = Interval(-(2**32), LONGEST)
@@ -233,61 +235,67 @@ _WANTS_COUNT = "a text and a whole number"
 
 FUNCTIONS = (
     Function("upper", (1, 1), _TEXT, _no_longer, by_cell(upper), "UPPER({args})", "a text", "upper({0})",
-             syntax=("Upper(this)",)),
+             work=work.linear(110), length=first_length, syntax=("Upper(this)",)),
     Function("lower", (1, 1), _TEXT, _no_longer, by_cell(lower), "LOWER({args})", "a text", "lower({0})",
-             syntax=("Lower(this)",)),
+             work=work.linear(110), length=first_length, syntax=("Lower(this)",)),
     Function("trim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=SPACES: text.strip(signs)),
-             "TRIM({args})", "texts", "trim({args})"),
+             "TRIM({args})", "texts", "trim({args})",
+             work=work.trimmed, reads=SEARCHED, length=first_length),
     Function("ltrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=SPACES: text.lstrip(signs)),
-             "LTRIM({args})", "texts", "ltrim({args})"),
+             "LTRIM({args})", "texts", "ltrim({args})",
+             work=work.trimmed, reads=SEARCHED, length=first_length),
     Function("rtrim", (1, 2), _TEXT, _no_longer, by_cell(lambda text, signs=SPACES: text.rstrip(signs)),
-             "RTRIM({args})", "texts", "rtrim({args})"),
+             "RTRIM({args})", "texts", "rtrim({args})",
+             work=work.trimmed, reads=SEARCHED, length=first_length),
     Function("length", (1, 1), _texts(Type.INTEGER), _count_fact, by_cell(_length), "LENGTH({args})", "a text",
              "length({0})",
-             syntax=("Length(this)",)),
+             work=work.linear(1), syntax=("Length(this)",)),
     Function("strpos", (2, 2), _texts(Type.INTEGER), _count_fact, by_cell(_position), "STRPOS({args})", "texts",
              "strpos({args})",
-             syntax=("StrPosition(this, substr)",)),
+             work=work.searched, reads=SEARCHED, syntax=("StrPosition(this, substr)",)),
     Function("substring", (2, 3), _TEXT_COUNT, _part, by_cell(_substring), "SUBSTRING({args})",
              "a text and whole numbers", _substring_sql,
-             syntax=("Substring(this, start, length)",)),
+             work=work.linear(2), length=first_length, syntax=("Substring(this, start, length)",)),
     Function("left", (2, 2), _TEXT_COUNT, _first_characters, by_cell(_left), "LEFT({args})", _WANTS_COUNT,
              f"left({{0}}, {_only('{1}', f's <= {LONGEST}')})",
-             syntax=("Left(this, expression)",)),
+             work=work.begun, length=first_length, syntax=("Left(this, expression)",)),
     Function("right", (2, 2), _TEXT_COUNT, _last_characters, by_cell(_right), "RIGHT({args})", _WANTS_COUNT,
              "right({args})",
-             syntax=("Right(this, expression)",)),
+             work=work.linear(2), length=first_length, syntax=("Right(this, expression)",)),
     Function("reverse", (1, 1), _TEXT, _no_longer, by_cell(lambda text: text[::-1]), "REVERSE({args})", "a text",
              _REVERSE_SQL,
-             syntax=("Reverse(this)",)),
+             work=work.linear(110), length=first_length, syntax=("Reverse(this)",)),
     Function("text_join", (2, 2), _TEXT, _end_to_end, by_cell(_join), "{0} || {1}", "texts",
              _limited("{0} || {1}"),
-             syntax=("DPipe(this, expression)",)),
+             work=work.linear(3), length=work.joined_length, syntax=("DPipe(this, expression)",)),
     Function("concat", (1, None), _TEXT, _end_to_end, by_cell(_concat, strict=False), "CONCAT({args})", "texts",
              _limited("concat({args})"),
-             syntax=("Concat(*expressions)",)),
+             work=work.linear(3), length=work.joined_length, syntax=("Concat(*expressions)",)),
     Function("concat_ws", (2, None), _TEXT, _unless_too_long, by_cell(_concat_with, strict=False),
              "CONCAT_WS({args})", "texts", _limited("concat_ws({args})"),
-             syntax=("ConcatWs(*expressions)",)),
+             work=work.linear(3), length=work.separated_length, syntax=("ConcatWs(*expressions)",)),
     Function("replace", (3, 3), _TEXT, _unless_too_long, by_cell(_replace), "REPLACE({args})", "texts", _REPLACE_SQL,
+             work=work.replaced, reads=(LONGEST_TEXT, LONGEST_PART, LONGEST_TEXT), length=work.replaced_length,
              syntax=("Replace(this, expression, replacement)",)),
     Function("split_part", (3, 3), typed(Type.TEXT, Type.TEXT, Type.TEXT, Type.INTEGER), _no_longer,
              by_cell(_split_part), "SPLIT_PART({args})", "two texts and a whole number", "split_part({args})",
-             syntax=("SplitPart(this, delimiter, part_index)",)),
+             work=work.split, length=first_length, reads=SEARCHED, syntax=("SplitPart(this, delimiter, part_index)",)),
     Function("repeat", (2, 2), _TEXT_COUNT, _unless_too_long, by_cell(_repeat), "REPEAT({args})", _WANTS_COUNT,
              _REPEAT_SQL,
-             syntax=("Repeat(this, times)",)),
+             work=work.made(work.repeated_length), length=work.repeated_length, syntax=("Repeat(this, times)",)),
     Function("lpad", (3, 3), _PAD, _padded, by_cell(_pad_left), "LPAD({args})",
-             "a text, a whole number and a text", _pad_sql("lpad")),
+             "a text, a whole number and a text", _pad_sql("lpad"),
+             work=work.made(work.padded_length), length=work.padded_length),
     Function("rpad", (3, 3), _PAD, _padded, by_cell(_pad_right), "RPAD({args})",
-             "a text, a whole number and a text", _pad_sql("rpad")),
+             "a text, a whole number and a text", _pad_sql("rpad"),
+             work=work.made(work.padded_length), length=work.padded_length),
     Function("starts_with", (2, 2), _TEST, boolean_fact, by_cell(str.startswith), "STARTS_WITH({args})", "texts",
              "starts_with({args})",
-             syntax=("StartsWith(this, expression)", "PREFIX")),
+             work=work.linear(1), syntax=("StartsWith(this, expression)", "PREFIX")),
     Function("ends_with", (2, 2), _TEST, boolean_fact, by_cell(str.endswith), "ENDS_WITH({args})", "texts",
              "ends_with({args})",
-             syntax=("EndsWith(this, expression)", "SUFFIX")),
+             work=work.linear(2), syntax=("EndsWith(this, expression)", "SUFFIX")),
     Function("contains", (2, 2), _TEST, boolean_fact, by_cell(str.__contains__), "CONTAINS({args})", "texts",
              "contains({args})",
-             syntax=("Contains(this, expression)",)),
+             work=work.searched, reads=SEARCHED, syntax=("Contains(this, expression)",)),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Casts of texts. What a text may look like is said by one pattern, for the kernel and for DuckDB.
+"""Casts of texts. `dpsql.schema.text_values` says what a text may look like, for the kernel and for DuckDB.
 
 DuckDB by itself reads more than these: underscores in numbers, hexadecimal integers, an exponent in a DECIMAL (some of
-them wrongly), time zones, years before 1 and after 9999, "epoch", "infinity".
+them wrongly), names of time zones, years before 1 and after 9999, "epoch", "infinity". It leaves out offsets of times.
 """
 
 from __future__ import annotations
@@ -16,43 +16,35 @@ import numpy as np
 from dpsql.plan.expressions import DTYPES, Array, Fact, Function, Vector, blank
 from dpsql.plan.functions.casts import MOST_DIGITS, WIDTHS, decimal_digits, decimal_type, sql_integer, to_float
 from dpsql.plan.functions.rules import Kernel, always, and_valid
-from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, read_timestamp
+from dpsql.plan.work import linear
+from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval
+from dpsql.schema.text_values import (
+    BLANKS,
+    FALSE_WORDS,
+    FLOAT_FORM,
+    INTEGER_FORM,
+    MOMENT_FORM,
+    MOST_READ,
+    PLAIN_FORM,
+    TRUE_WORDS,
+    read_boolean,
+    read_day,
+    read_integer,
+    read_moment,
+    read_real,
+)
 
-PLAIN_FORM = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-_EXPONENT = r"(?:[eE][+-]?[0-9]{1,3})?"
-FLOAT_FORM = PLAIN_FORM + _EXPONENT + r"|[+-]?(?i:inf|infinity)"
-INTEGER_FORM = r"[+-]?(?:0*[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})" + _EXPONENT  # DuckDB reads no longer ones
-_YEAR = r"(?:[0-9]{0,3}[1-9]|[0-9]{0,2}[1-9]0|[0-9]?[1-9]00|[1-9]000)"  # 1 to 9999
-_DAY = _YEAR + r"(?:-[0-9]{1,2}-|/[0-9]{1,2}/)[0-9]{1,2}"
-_TIME = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]+)?)?"
-_MOMENT = rf"{_DAY}(?:(?: +|T){_TIME})?"
-_TRUTHS = {
-    **dict.fromkeys(("true", "t", "1", "yes", "y"), True),
-    **dict.fromkeys(("false", "f", "0", "no", "n"), False),
-}
+_plain = re.compile(PLAIN_FORM)
 
-
-def _form(pattern: str) -> str:
-    return rf"[ \t\n\v\f\r]*({pattern})[ \t\n\v\f\r]*"
+_READING = linear(8_000)  # a pattern that fails late tries each zero of many as a first digit
 
 
 def _sql_form(pattern: str) -> str:
     """The part of {0} that matches, without the space around it; an empty text, which no cast takes, for others."""
-    bare = _form(pattern).replace("{", "{{").replace("}", "}}")
+    bare = rf"[ \t\n\v\f\r]*({pattern})[ \t\n\v\f\r]*".replace("{", "{{").replace("}", "}}")
     return f"regexp_extract({{0}}, '^{bare}$', 1)"
-
-
-def _in_form(pattern: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """`read` for the part of a text that matches, None for texts that do not."""
-    form = re.compile(_form(pattern))
-
-    def try_read(text: str) -> Any:
-        found = form.fullmatch(text)
-        return None if found is None else read(found[1])
-
-    return try_read
 
 
 def _reads(read: Callable[[str], Any]) -> Kernel:
@@ -69,17 +61,11 @@ def _reads(read: Callable[[str], Any]) -> Kernel:
     return kernel
 
 
-def _read_integer(width: Interval) -> Callable[[str], int | None]:
-    """Halves away from zero, as DuckDB reads texts (and no floats)."""
-
-    def read(text: str) -> int | None:
-        whole = Decimal(text).to_integral_value(ROUND_HALF_UP)
-        return int(whole) if width.lower <= whole <= width.upper else None
-
-    return read
+def _to_integer(width: Interval) -> Kernel:
+    return _reads(lambda text: read_integer(text, width))
 
 
-_to_double = _reads(_in_form(FLOAT_FORM, float))
+_to_double = _reads(read_real)
 
 
 def _to_float(kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -92,16 +78,21 @@ def _to_decimal(kind: Type, vectors: Sequence[Vector]) -> Vector:
     digits, scale = (int(each.values[0]) for each in vectors[1:])
 
     def read(text: str) -> float | None:
+        if _plain.fullmatch(text := text.strip(BLANKS)) is None:
+            return None
         context = Context(prec=len(text) + MOST_DIGITS, rounding=ROUND_HALF_UP)
         rounded = Decimal(text).quantize(Decimal(1).scaleb(-scale), context=context)
         return float(rounded) if abs(rounded) < 10 ** (digits - scale) else None
 
-    return _reads(_in_form(PLAIN_FORM, read))(kind, vectors[:1])
+    return _reads(read)(kind, vectors[:1])
 
 
-def _read_day(text: str) -> int | None:
-    moment = read_timestamp(text)
-    return None if moment is None else moment // MICROSECONDS_A_DAY
+_SQL_OFFSET = f"regexp_replace({_sql_form(MOMENT_FORM)}, ' ([+Z-])', '\\1')"  # DuckDB reads no space before an offset
+_SQL_MOMENT = f"TRY_CAST(TRY_CAST({_SQL_OFFSET} AS TIMESTAMPTZ) AS TIMESTAMP)"
+"""In an instance whose TimeZone is UTC. An offset can lead beyond the calendar."""
+_BEFORE, _AFTER = "TIMESTAMP '0001-12-31 (BC) 23:59:59.999999'", "TIMESTAMP '10000-01-01 00:00:00'"
+_SQL_TIMESTAMP = f"NULLIF(NULLIF(LEAST(GREATEST({_SQL_MOMENT}, {_BEFORE}), {_AFTER}), {_BEFORE}), {_AFTER})"
+_WORDS = "|".join((*TRUE_WORDS, *FALSE_WORDS))
 
 
 def _decimal_fact(facts: Sequence[Fact]) -> Fact:
@@ -114,13 +105,14 @@ def _from_text(word: str, result: Type, span: Interval, kernel: Kernel, sql: str
         f"text_to_{word.lower()}", (1, 1), always(result, lambda kinds: list(kinds) == [Type.TEXT]),
         lambda _facts: Fact(span).meaning(span if result is Type.BOOLEAN else EVERYTHING), kernel,
         f"CAST({{0}} AS {word})", "a text",
+        work=_READING, reads=(MOST_READ,),
         sql=sql,
     )  # fmt: skip
 
 
 FUNCTIONS = (
     # By way of HUGEINT: some forms ('-0.4' as unsigned, many digits and an exponent) fail to be read as smaller types.
-    *(_from_text(word, Type.INTEGER, width, _reads(_in_form(INTEGER_FORM, _read_integer(width))),
+    *(_from_text(word, Type.INTEGER, width, _to_integer(width),
                  sql_integer(word, f"TRY_CAST({_sql_form(INTEGER_FORM)} AS HUGEINT)"))
       for word, width in WIDTHS.items()),
     _from_text("DOUBLE", Type.REAL, EVERYTHING, _to_double, f"TRY_CAST({_sql_form(FLOAT_FORM)} AS DOUBLE)"),
@@ -128,11 +120,10 @@ FUNCTIONS = (
                f"CAST(TRY_CAST(TRY_CAST({_sql_form(FLOAT_FORM)} AS DOUBLE) AS FLOAT) AS DOUBLE)"),
     Function("text_to_decimal", (3, 3), decimal_type(lambda kind: kind is Type.TEXT), _decimal_fact, _to_decimal,
              "CAST({0} AS DECIMAL({1}, {2}))", "a text",
+             work=_READING, reads=(MOST_READ,),
              sql=f"CAST(TRY_CAST({_sql_form(PLAIN_FORM)} AS DECIMAL({{1}}, {{2}})) AS DOUBLE)"),
-    _from_text("BOOLEAN", Type.BOOLEAN, BOOLEAN, _reads(lambda text: _TRUTHS.get(text.lower())),
-               "TRY_CAST({0} AS BOOLEAN)"),
-    _from_text("DATE", Type.DATE, DAYS, _reads(_in_form(_MOMENT, _read_day)),
-               f"TRY_CAST({_sql_form(_MOMENT)} AS DATE)"),
-    _from_text("TIMESTAMP", Type.TIMESTAMP, MICROSECONDS, _reads(_in_form(_MOMENT, read_timestamp)),
-               f"TRY_CAST({_sql_form(_MOMENT)} AS TIMESTAMP)"),
+    _from_text("BOOLEAN", Type.BOOLEAN, BOOLEAN, _reads(read_boolean),
+               f"TRY_CAST({_sql_form(f'(?i:{_WORDS})')} AS BOOLEAN)"),
+    _from_text("DATE", Type.DATE, DAYS, _reads(read_day), f"TRY_CAST({_sql_form(MOMENT_FORM)} AS DATE)"),
+    _from_text("TIMESTAMP", Type.TIMESTAMP, MICROSECONDS, _reads(read_moment), _SQL_TIMESTAMP),
 )  # fmt: skip

@@ -93,17 +93,17 @@ def least_counts(release: Release) -> tuple[float, ...]:
 
 
 def counts_in_doubt(release: Release) -> tuple[tuple[float, float], ...]:
-    """For each aggregate, between which noisy counts an average may be of no rows: from the least that does not say so
-    for certain up to the half-width of the count's 95 % interval; nowhere for what is no average."""
-    of_averages = [each.kind.averages and each.count is not None for each in release.estimates]
+    """For each average and count, the range of noisy counts that leave it open whether there are rows: from the least
+    that does not rule rows out up to the half-width of the 95 % interval; an empty range for other aggregates."""
+    counted = [(each.kind.averages or each.kind.counts) and each.count is not None for each in release.estimates]
     return tuple(
-        (1 - _count_width(release, each, _EMPTY), _count_width(release, each, _LEVEL)) if mean else (math.inf, math.inf)
-        for each, mean in zip(release.estimates, of_averages, strict=True)
+        (1 - _count_width(release, each, _EMPTY), _count_width(release, each, _LEVEL)) if has else (math.inf, math.inf)
+        for each, has in zip(release.estimates, counted, strict=True)
     )
 
 
 def unsure_rows(release: Release, place: int, values: Floats) -> NDArray[np.bool_]:
-    """The groups that an average, of this place among the aggregates, may be of no rows in."""
+    """The groups in which an average or a count, of this place among the aggregates, may be of no rows."""
     least, most = release.once(counts_in_doubt)[place]
     counts = values[release.estimates[place].count]
     return np.asarray((counts >= least) & (counts < most))

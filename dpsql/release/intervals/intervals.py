@@ -6,11 +6,13 @@ that the row is shown (`intervals.given`). All is computed from released values 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
 from dpsql.release.integers import around, outward
 from dpsql.release.intervals.averages import average_interval
@@ -30,7 +32,8 @@ from dpsql.release.intervals.widths import half_widths, of_whole
 from dpsql.release.noise_expressions import Linear, form_interval, form_of
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, Released
-from dpsql.schema.intervals import EVERYTHING, Interval
+from dpsql.release.whole_numbers import interval_around, rounding_error
+from dpsql.schema.intervals import EVERYTHING, Interval, point
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
@@ -50,6 +53,12 @@ def interval(
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
     given = threshold_of(release) if given is None else given
+    bounds = _of_all_rows(release, released, expr, level, given)
+    return None if bounds is None else interval_around(release, released, expr, bounds)
+
+
+def _of_all_rows(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
+    """The interval of the unrounded value, level after level."""
     if len(release.sections) == 1:
         return _of_rows(release.sections[0][0], released, expr, level, given)
     found = [_of_rows(one, released.at(rows), expr, level, given) for one, rows in release.sections]
@@ -69,8 +78,32 @@ def _of_rows(release: Release, released: Released, expr: Expr, level: float, giv
         return None
     if expr in known:
         return known[expr]
-    ends = [_propagate(expr, {s: Interval(*_ends(b, row)) for s, b in known.items()}) for row in range(released.groups)]
+    keys = _points_of_keys(release, released, expr)
+    ends = [
+        _propagate(expr, {**{s: Interval(*_ends(b, row)) for s, b in known.items()}, **keys[row]})
+        for row in range(released.groups)
+    ]
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
+
+
+def _points_of_keys(release: Release, released: Released, expr: Expr) -> list[dict[Expr, Interval]]:
+    """The numbers that an expression computes from the keys alone, in each group: they have no noise."""
+    points: list[dict[Expr, Interval]] = [{} for _ in range(released.groups)]
+    for part in set(_parts_over_keys(expr, len(release.query.plan.keys))):
+        vector = evaluate(part, lambda slot: released.keys[slot.index], released.groups)
+        for row, (value, there) in enumerate(zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)):
+            points[row][part] = point(value) if there and not math.isnan(value) else EVERYTHING
+    return points
+
+
+def _parts_over_keys(expr: Expr, keys: int) -> Iterator[Expr]:
+    """The largest parts that are numbers and read keys alone."""
+    leaves = [part for part in walk(expr) if not isinstance(part, Call | Literal)]
+    if leaves and expr.type.numeric and all(isinstance(each, Slot) and 0 <= each.index < keys for each in leaves):
+        yield expr
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _parts_over_keys(arg, keys)
 
 
 def has_interval(release: Release, expr: Expr) -> bool:
@@ -97,7 +130,10 @@ def constant_half_width(release: Release, expr: Expr, level: float) -> float | N
     that of the widest."""
     widths = [_constant(one, expr, level) for one, _ in release.sections]
     known = [width for width in widths if width is not None]
-    return max(known) if len(known) == len(widths) else None
+    if len(known) < len(widths):
+        return None
+    off = rounding_error(release, expr)
+    return max(known) if off is None else float(np.floor(max(known) + off))
 
 
 def _constant(release: Release, expr: Expr, level: float) -> float | None:

@@ -16,7 +16,7 @@ from dpsql.errors import InvalidArgument, LedgerError
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
 from dpsql.remote.server.guard import PROBLEM, body_of, in_json, response_of
-from dpsql.remote.server.jobs import Job
+from dpsql.remote.server.job import Job
 from dpsql.remote.server.openapi import description
 from dpsql.remote.server.pages.door import Pages
 from dpsql.remote.server.pages.routes import routes_of

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dpsql.errors import DPSQLError, InvalidSchema, LedgerError
-from dpsql.remote.server.messages import OK, UNAVAILABLE, Config, Message, Reply
-from dpsql.remote.server.nursery import context, work
+from dpsql.remote.server.messages import CHANGED, OK, UNAVAILABLE, Config, Message, Reply
+from dpsql.remote.server.nursery import context, start, work
 from dpsql.remote.server.turns import Turns
 
 PLANNING = 5.0
@@ -55,9 +55,13 @@ class Files:
         """Raises Halted where files have changed since, now and from then on."""
         if self._stamps is None:
             self._stamps = stamps
-        self.changed = self.changed or stamps != self._stamps
-        if self.changed:
-            raise Halted
+        if self.changed or stamps != self._stamps:
+            self.halt()
+
+    def halt(self) -> NoReturn:
+        """Raises Halted, now and from then on."""
+        self.changed = True
+        raise Halted
 
 
 class Worker:
@@ -93,7 +97,7 @@ class Worker:
         here, there = ours.Pipe()
         process = ours.Process(target=work, args=(there, self._config), daemon=True)
         try:
-            process.start()
+            start(process)
         except (OSError, EOFError):  # what it would come from ended at that moment
             raise Ended(UNSENT) from None
         there.close()
@@ -120,7 +124,10 @@ class Worker:
         except OSError:
             self._kill()
             raise Ended(UNSENT) from None
-        return self._received(deadline)
+        reply = self._received(deadline)
+        if reply["outcome"] == CHANGED:
+            self._files.halt()
+        return reply
 
     def _received(self, deadline: float) -> Reply:
         try:
@@ -171,7 +178,7 @@ class Worker:
 
 
 class Crew:
-    """A planner, and runners; analysts who wait for one of them have it in turn."""
+    """A planner, which analysts have in turn, and runners, which serve who came first."""
 
     def __init__(self, config: Config, *, runners: int, deadline: float) -> None:
         self.files = Files()
@@ -204,7 +211,7 @@ class Crew:
     async def run(self, message: Message) -> Reply:
         """What is paid for. Raises Ended, Halted."""
         await self._loaded()
-        async with self._running.of(message["analyst"]):
+        async with self._running.of(""):  # first come, first served: who was there before is known (`RunQueue`)
             self._check_files()
             worker = self._idle.pop()
             try:
@@ -219,6 +226,11 @@ class Crew:
                 await asyncio.wait_for(self._begun.wait(), _PATIENCE)
         if not self.ready:
             raise Ended(UNSENT)
+
+    @property
+    def places(self) -> int:
+        """Runs at a time."""
+        return len(self._runners)
 
     def _check_files(self) -> None:
         if self.files.changed:

@@ -43,10 +43,11 @@ def written(content: bytes, form: str) -> bytes:
     """The answer in a form: those of the library. Raises InvalidArgument where a library is not there."""
     answer = answer_of(json.loads(content))
     if form == "svg":
-        from dpsql.answer.plot import svg_of
+        from dpsql.answer.plot import caption_of, svg_of
 
         keys, panels = answer.parts_to_draw(0.95)
-        return svg_of(keys, panels[:MOST_PANELS], f"95 % intervals, {answer.price}", answer.heading)
+        panels = panels[:MOST_PANELS]
+        return svg_of(keys, panels, caption_of(panels, 0.95, answer.price), answer.heading)
     if form == "csv":
         return answer.to_csv().encode(errors="backslashreplace")
     if form == "json":

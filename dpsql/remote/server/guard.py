@@ -12,8 +12,8 @@ from starlette.responses import Response
 from dpsql.remote.server.messages import in_bytes
 from dpsql.remote.server.problems import Problem
 
-MOST_HEADER, MOST_BODY, ARRIVAL = 16_384, 65_536, 10.0
-"""Bytes, and seconds in which a body has to be here."""
+MOST_HEADER, MOST_LINE, MOST_BODY, ARRIVAL = 16_384, 8_192, 65_536, 10.0
+"""Bytes of a header, of a request's path and of a body, and seconds in which a body has to be here."""
 HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -21,6 +21,8 @@ HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
     (b"referrer-policy", b"same-origin"),
 ]
+HSTS = (b"strict-transport-security", b"max-age=31536000")
+"""Under TLS: a browser asks this server by HTTPS only, for a year."""
 SCHEME = "dpsql.scheme"
 """Where the scope says by which scheme people ask."""
 Scope = dict[str, Any]
@@ -46,23 +48,28 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        scheme = "https" if scope["client"] and self._in_front(scope["client"][0]) else self._scheme
+        added = [*HEADERS, HSTS] if scheme == "https" else HEADERS
+
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
                 own = [*message.get("headers", ())]
                 names = {name for name, _ in own}
-                message = {**message, "headers": [*own, *(each for each in HEADERS if each[0] not in names)]}
+                message = {**message, "headers": [*own, *(each for each in added if each[0] not in names)]}
             await send(message)
 
-        scheme = "https" if scope["client"] and self._in_front(scope["client"][0]) else self._scheme
         try:
-            self._check(scope["headers"], scheme)
+            self._check(scope, scheme)
         except Problem as refusal:
             await response_of(refusal)(scope, receive, sent)
             return
         await self._app({**scope, SCHEME: scheme}, receive, sent)
 
-    def _check(self, headers: list[tuple[bytes, bytes]], scheme: str) -> None:
+    def _check(self, scope: Scope, scheme: str) -> None:
         """Raises Problem."""
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_LINE:
+            raise Problem(414, headers={"Connection": "close"})
         if sum(len(name) + len(value) + 4 for name, value in headers) > MOST_HEADER:
             raise Problem(431, headers={"Connection": "close"})
         names = [name for name, _ in headers]

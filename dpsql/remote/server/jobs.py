@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
 from dpsql.core.ledger.ledger import Ledger
@@ -20,35 +19,21 @@ from dpsql.core.ledger.shares import MOST_FAILURES
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
-from dpsql.remote.server.crew import FATAL, Crew, Ended, Halted
+from dpsql.remote.server import problems
+from dpsql.remote.server.crew import FATAL, PLANNING, Crew, Ended, Halted
 from dpsql.remote.server.free_keys import FreeKeys
+from dpsql.remote.server.grid import RunQueue, seen_at
+from dpsql.remote.server.job import Job
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Link, Links
 from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply, in_bytes
-from dpsql.remote.server.problems import CHARGED_FOR_GOOD, CHARGED_SO_FAR, STOPPED, Problem, problem
+from dpsql.remote.server.problems import Problem, problem, uncharged
+from dpsql.session.server_words import ServerWords
 
 AT_ONCE, WAITING = 2, 16
 """Queries of one analyst at work, and those that wait for that."""
 _MOST_KEPT, _MOST_BYTES = 2_000, 64 * 2**20
 """Answers that can be looked up by their ids; older ones are there for their keys."""
-
-
-@dataclass(eq=False)
-class Job:
-    """One query. begins: when its grid does, by the loop's clock; key, body: hashes."""
-
-    analyst: str
-    key: str
-    body: str
-    message: Message
-    begins: float
-    id: str
-    seen: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when its answer may be seen."""
-    given: str = ""
-    """The run of the server that gave an answer under this key, for nothing; "" where none did."""
-    status: int = 0
-    content: bytes = b""
 
 
 class Jobs:
@@ -66,13 +51,13 @@ class Jobs:
         links: Links | None = None,
         shared: bool = False,
         free: FreeKeys | None = None,
+        words: ServerWords | None = None,
     ) -> None:
-        self._free = free
         self._crew, self._ledger, self._journal, self._anchors, self._shared = crew, ledger, journal, anchors, shared
-        self._grid, self._limits, self._links = grid, limits, links
+        self._grid, self._limits, self._links, self._free, self._words = grid, limits, links, free, words
         self._by_key: dict[tuple[str, str], Job] = {}
         self._by_id: OrderedDict[str, Job] = OrderedDict()
-        self._bytes = 0
+        self._bytes, self._queue = 0, RunQueue(crew.places)
         self._open: Counter[str] = Counter()  # by analyst
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
         self._unseen: defaultdict[tuple[str, str], list[Job]] = defaultdict(list)
@@ -106,7 +91,7 @@ class Jobs:
         """What was charged under the key, and its id if known. Raises Problem for an analyst who was stopped."""
         with self._ledger.at_one_moment():
             if self._ledger.failures(analyst) >= MOST_FAILURES:
-                raise Problem(403, detail=STOPPED)
+                raise Problem(403, detail=problems.STOPPED)
             asked = self._ledger.asked(key)
         return asked, self._links.name(key) if asked is not None and self._links is not None else ""
 
@@ -155,12 +140,12 @@ class Jobs:
         if reply["outcome"] != HIDDEN:
             await self._told(job, reply, grid=False)
             return
+        job.reach = reply.get("reach", 0) if reply.get("delayed", True) else None
         questions = [(job.analyst, each) for each in reply["questions"]]
         for each in questions:
             self._unseen[each].append(job)
         try:
-            turn = self._turn(job.analyst)
-            waits = turn.locked()
+            waits = (turn := self._turn(job.analyst)).locked()
             async with turn:
                 if waits:  # counted from its arrival, each of many would wait twice as long as the one before
                     job.begins = asyncio.get_running_loop().time()
@@ -186,14 +171,15 @@ class Jobs:
                 return
         if self._links is not None:
             self._begin(asyncio.to_thread(self._links.keep, job.id, job.analyst, Link(job.key, job.message["asked"])))
-        try:
-            reply = await self._crew.run({**message, "operation": "query", "plan": planned["plan"]})
-        except (Ended, Halted) as error:
-            await self._came_to_nothing(job, error, grid=True)
-            return
-        if reply["outcome"] == REFUSED:  # it was charged: what is refused now is a fault
-            reply = {"outcome": FAILED, "class": "InternalError"}
-        await self._told(job, reply, grid=True)
+        with self._queue.of(planned.get("reach", 0)) as job.ahead:
+            try:
+                reply = await self._crew.run({**message, "operation": "query", "plan": planned["plan"]})
+            except (Ended, Halted) as error:
+                await self._came_to_nothing(job, error, grid=True)
+                return
+            if reply["outcome"] == REFUSED:  # it was charged: what is refused now is a fault
+                reply = {"outcome": FAILED, "class": "InternalError"}
+            await self._told(job, reply, grid=True)
 
     async def _planned(self, job: Job) -> Reply:
         """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,
@@ -205,8 +191,7 @@ class Jobs:
             return {"hidden": self.unseen(job.analyst), "charge": self._open[job.analyst] == 1}
 
         if job.given:
-            key, body, _ = job.message["request"]
-            earlier = {"operation": "given", "request": (key, body, job.given)}
+            earlier = {"operation": "given", "request": (*job.message["request"][:2], job.given)}
             reply = await self._crew.plan({**job.message, **earlier}, now)
             if reply["outcome"] != HIDDEN:
                 return reply
@@ -239,16 +224,23 @@ class Jobs:
         else:
             await self._came_to_nothing(job, LedgerError(outcome), grid=grid, reply=reply)
 
-    async def _came_to_nothing(
-        self, job: Job, error: Exception, *, grid: bool, reply: Reply | None = None, again: bool = True
-    ) -> None:
-        """A run, or planning, that gave no reply to show: what the ledger says of the charge decides."""
+    async def _came_to_nothing(self, job: Job, error: Exception, *, grid: bool, reply: Reply | None = None) -> None:
+        """End a run, or planning, that gave no reply to show."""
+        try:
+            await self._settle(job, error, grid=grid, reply=reply)
+        except LedgerError as unread:  # it may have been charged, and which run failed is seen no sooner for that
+            if grid:
+                await self._until_seen(job)
+            self._finish(
+                job, 503, problem(503, detail=problems.CHARGE_UNREAD, charged=True), error=type(unread).__name__
+            )
+
+    async def _settle(self, job: Job, error: Exception, *, grid: bool, reply: Reply | None) -> None:
+        """Tell what the ledger says of the charge. Raises LedgerError."""
         kind = str((reply or {}).get("class", type(error).__name__))
         asked = await asyncio.to_thread(self._ledger.asked, job.key)
         if asked is None:
-            status = 500 if reply is not None and reply["outcome"] == FAILED else 503
-            detail = "The server failed. Nothing was charged." if status == 500 else ""
-            self._finish(job, status, problem(status, detail=detail), error=kind)
+            self._finish_unpaid(job, error, kind, reply, planning=not grid)
             return
         final = reply is not None and reply["outcome"] == FAILED
         reason = error.reason if isinstance(error, Ended) else "error"
@@ -259,18 +251,27 @@ class Jobs:
         if grid:
             await self._until_seen(job)
         if failed:
-            body = {**problem(500, detail=CHARGED_FOR_GOOD, charged=True), **await self._anchored(job)}
+            body = {**problem(500, detail=problems.CHARGED_FOR_GOOD, charged=True), **await self._anchored(job)}
             self._finish(job, 500, body, error=kind)
             return
-        if again:  # it may have been kept before the worker ended
-            try:
-                known = await self._crew.plan({**job.message, "operation": "plan", "hidden": []})
-            except (Ended, Halted):
-                known = {"outcome": ""}
-            if known["outcome"] in (OK, FINAL):
-                await self._told(job, known, grid=False)
-                return
-        self._finish(job, 503, problem(503, detail=CHARGED_SO_FAR, charged=True), error=kind)
+        try:  # it may have been kept before the worker ended
+            known = await self._crew.plan({**job.message, "operation": "plan", "hidden": []})
+        except (Ended, Halted):
+            known = {"outcome": ""}
+        if known["outcome"] in (OK, FINAL):
+            await self._told(job, known, grid=False)
+            return
+        self._finish(job, 503, problem(503, detail=problems.CHARGED_SO_FAR, charged=True), error=kind)
+
+    def _finish_unpaid(self, job: Job, error: Exception, kind: str, reply: Reply | None, *, planning: bool) -> None:
+        """End a job of which nothing was charged. planning: whether it had not run yet."""
+        if planning and isinstance(error, Ended) and error.reason == "deadline":
+            from dpsql.remote.server.outcomes import planning_too_long  # with the library's errors, which few need
+
+            self._finish(job, 400, planning_too_long(PLANNING), error=kind)
+            return
+        failed = reply is not None and reply["outcome"] == FAILED
+        self._finish(job, *uncharged(failed=failed, changed=isinstance(error, Halted)), error=kind)
 
     async def _anchored(self, job: Job, reply: Reply | None = None) -> dict[str, str]:
         """An anchor, by which the analyst can show later that this was told, where something was charged for it. A
@@ -286,13 +287,11 @@ class Jobs:
             return None if asked is None else self._ledger.outcome(asked.charge)
 
     async def _until_seen(self, job: Job) -> None:
-        """The next point of the grid."""
+        """The next point of the grid after a random delay, which hides what one person's rows did to the run."""
         if self._grid is not None:
             loop = asyncio.get_running_loop()
-            point, elapsed = self._grid, loop.time() - job.begins
-            while point < elapsed:
-                point *= 2
-            await asyncio.sleep(job.begins + point - loop.time())
+            end = job.begins + seen_at(self._grid, loop.time() - job.begins, job.reach, self._words, job.ahead)
+            await asyncio.sleep(end - loop.time())
 
     def _answered(self, job: Job, said: dict[str, Any], reply: Reply) -> None:
         """An answer, which a worker has written out."""

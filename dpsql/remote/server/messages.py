@@ -12,6 +12,8 @@ from dpsql.session.server_words import ServerWords
 OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
 """An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to
 nothing; the question is at work or its answer not to be seen yet."""
+CHANGED = "changed"
+"""The data files are not those that the worker began with: nothing happened, and nothing will until a restart."""
 FINAL = "final"
 """Answers that are paid for, and that the SQL over them failed on."""
 MOST_PRICES, MOST_LISTED = 20, 1000

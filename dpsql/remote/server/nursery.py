@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from dpsql.remote.server.messages import Config
 
+_STARTS = threading.Lock()
+"""One start at a time: where that process has ended, the thread that sees it first begins another, and a second thread
+would meanwhile find its address unset (a TypeError of `multiprocessing`)."""
 _FIRST, _LOADED = "dpsql.remote.server.tied", "dpsql.remote.server.loaded"
 
 
@@ -39,7 +42,14 @@ def begin() -> None:
     if context().get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
-        forkserver.ensure_running()
+        with _STARTS:
+            forkserver.ensure_running()
+
+
+def start(process: Any) -> None:
+    """Start a process of `context`. Raises OSError, EOFError where what it comes from ends at that moment."""
+    with _STARTS:
+        process.start()
 
 
 def work(there: Connection, config: Config) -> None:

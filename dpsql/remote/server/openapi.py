@@ -13,7 +13,7 @@ from dpsql.version import __version__
 Route = tuple[str, str, str, str, tuple[int, ...], tuple[str, ...]]
 """Method, path, purpose, the name of its body ("": none), the statuses of its own, and the forms of its answers."""
 _TYPES = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "number"}}
-_ALWAYS = (400, 401, 403, 405, 406, 408, 421, 429, 431, 500, 503)
+_ALWAYS = (400, 401, 403, 405, 406, 408, 414, 421, 429, 431, 500, 503)
 _WITH_BODY = (413, 415)
 
 
@@ -38,7 +38,7 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
 
 def _open(purpose: str) -> dict[str, Any]:
     ok = {"description": "OK", "content": {"application/json": {"schema": {"type": "object"}}}}
-    return {"summary": purpose, "responses": {"200": ok, **_problems((400, 403, 405, 408, 421, 431, 500))}}
+    return {"summary": purpose, "responses": {"200": ok, **_problems((400, 403, 405, 408, 414, 421, 431, 500))}}
 
 
 def _operation(path: str, purpose: str, body: str, statuses: tuple[int, ...], forms: tuple[str, ...]) -> dict[str, Any]:

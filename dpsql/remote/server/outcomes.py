@@ -11,6 +11,7 @@ from dpsql.errors import (
     InvalidPrivacyParameter,
     NotComputed,
     QueryRefused,
+    UnsupportedSQL,
 )
 from dpsql.remote.server import encoding
 from dpsql.remote.server.messages import FAILED, FINAL, REFUSED, UNAVAILABLE, Reply
@@ -27,3 +28,15 @@ def outcome_of(error: Exception) -> Reply:
         return {"outcome": REFUSED, "body": encoding.error_in_json(error, 400)}
     unavailable = isinstance(error, DPSQLError) and not isinstance(error, InternalError)
     return {"outcome": UNAVAILABLE if unavailable else FAILED, "class": type(error).__name__}
+
+
+def planning_too_long(seconds: float) -> dict[str, object]:
+    """The body of a refusal of a text that takes too long to plan; nothing was charged."""
+    return encoding.error_in_json(
+        UnsupportedSQL(
+            f"planning this query takes more than {seconds:g} seconds. Nothing was charged.",
+            hint="Write fewer terms in WHERE, IN and CASE, fewer columns or fewer sub-queries; if the query is short,\n"
+            "the server is busy: ask again later.",
+        ),
+        400,
+    )

@@ -21,6 +21,7 @@ _TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, what to 
     408: ("RequestTimeout", "The request took too long to arrive.", "Send it again."),
     409: ("Conflict", "Something else was asked under this idempotency key.", "Take another key."),
     413: ("ContentTooLarge", "The body is longer than 65,536 bytes.", "Ask with less."),
+    414: ("URITooLong", "The path of the request is longer than 8,192 bytes.", "Send the query in the body of a POST."),
     415: ("UnsupportedMediaType", "Bodies are application/json.", "Send Content-Type: application/json."),
     421: ("MisdirectedRequest", "This server is not of that name.", "Its owner lists names: [server] hosts."),
     429: ("TooManyRequests", "Too many requests of one analyst wait.", "Wait for answers, then ask again."),
@@ -58,7 +59,17 @@ def problem(status: int, *, detail: str = "", hint: str = "", charged: bool = Fa
     }
 
 
-CHARGED_FOR_GOOD = "The run came to no answer. What it cost stays spent, since rows had been read; this is final."
+CHARGED_FOR_GOOD = "The run came to no answer. What it cost stays spent; this is final."
 CHARGED_SO_FAR = "The answer could not be kept. It is paid for, and the same key will have it."
+CHARGE_UNREAD = "The ledger cannot be read now. If this question was charged, the same key will have its answer."
+FILES_CHANGED = "The data files have changed, so that nothing is served until a restart."
 STOPPED = "Too many runs came to no answer, so that nothing more is run."
 STATUSES = tuple(_TEXTS)
+
+
+def uncharged(*, failed: bool, changed: bool) -> tuple[int, dict[str, Any]]:
+    """The status and body of a question that came to nothing before it was charged. failed: by a fault; changed: since
+    data files are not those that serving began with."""
+    if failed:
+        return 500, problem(500, detail="The server failed. Nothing was charged.")
+    return 503, problem(503, detail=f"{FILES_CHANGED} Nothing was charged." if changed else "")

@@ -1,22 +1,18 @@
-"""HTTP/1.1 as uvicorn speaks it, with limits to how long a header may be and take, and of connections an address."""
+"""HTTP/1.1 as uvicorn speaks it, with limits to how long a header may be and take."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from dpsql.remote.server.guard import ARRIVAL, HEADERS, PROBLEM
+from dpsql.remote.server.guard import ARRIVAL, HEADERS, HSTS, PROBLEM
 from dpsql.remote.server.problems import problem
-from dpsql.session.server_words import Peers
 
-MOST_CONNECTIONS = 64
-"""Of one address."""
 LINGER = 1.0
 """Seconds that the rest of a body has to be here once its answer was sent: time enough to read that answer."""
 
@@ -24,35 +20,14 @@ LINGER = 1.0
 class LimitedProtocol(H11Protocol):
     """One connection."""
 
-    limits = True
-    proxies = Peers()
-    """Those whose connections are many people's, so not counted."""
-    only_proxies = False
-    """Whether nobody else may connect."""
-    addresses: ClassVar[Counter[str]] = Counter()
     _timer: asyncio.TimerHandle | None = None
-    _address: str | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        address = self.client[0] if self.client else ""
-        trusted = self.proxies.holds(address)
-        if (self.only_proxies and not trusted) or (
-            self.limits and not trusted and self.addresses[address] >= MOST_CONNECTIONS
-        ):
-            transport.abort()
-            return
-        self._address = address
-        self.addresses[address] += 1
         self._wait_for_header()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
-        if self._address is not None:
-            self.addresses[self._address] -= 1
-            if not self.addresses[self._address]:
-                del self.addresses[self._address]
-            self._address = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -74,9 +49,12 @@ class LimitedProtocol(H11Protocol):
             self._too_slow()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
-        """A problem in no words of the request; 431 for a header that is too long."""
+        """A problem in no words of the request: 414 for a request line that is too long, 431 for a header."""
         error = sys.exc_info()[1]
-        self._say(431 if getattr(error, "error_status_hint", 400) == 431 else 400)
+        if getattr(error, "error_status_hint", 400) != 431:
+            self._say(400)
+            return
+        self._say(431 if b"\n" in self.conn.trailing_data[0] else 414)
 
     def _say(self, status: int) -> None:
         """A problem, and the end of the connection."""
@@ -85,7 +63,8 @@ class LimitedProtocol(H11Protocol):
             return
         body = json.dumps(problem(status)).encode("ascii")
         headers = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
-        headers += [*HEADERS, (b"connection", b"close")]
+        under_tls = self.transport.get_extra_info("sslcontext") is not None
+        headers += [*HEADERS, *([HSTS] if under_tls else []), (b"connection", b"close")]
         for event in (
             h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status]),
             h11.Data(data=body),

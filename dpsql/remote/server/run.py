@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file, ledger_of
 from dpsql.owner.anchors import Anchors, file_of
 from dpsql.owner.backups import alone
+from dpsql.owner.todos import check_finished
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 from dpsql.session.server_words import ServerWords
@@ -51,6 +53,11 @@ class Serving:
         except ValueError:
             return False
 
+    def address(self, port: int) -> str:
+        """The URL of a port here."""
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{shown}:{port}"
+
     def check(self, words: ServerWords) -> None:
         if (self.certificate is None) != (self.key is None):
             raise InvalidArgument("--tls-cert and --tls-key go together.")
@@ -78,6 +85,7 @@ class Serving:
 def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
     """Serve until SIGINT or SIGTERM; queries that run then come to their end. words: of a command line, in place of
     those of the schema's [server]. Raises DPSQLError before it has begun."""
+    check_finished(serving.schema)
     schema = Schema.from_toml(serving.schema)
     read = {word: ServerWords.read(word, text) for word, text in (words or {}).items()}
     schema = replace(schema, server=replace(schema.server, **read))
@@ -87,13 +95,9 @@ def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
 
         nursery.begin()  # as early as there is something to serve: it takes longer than all that follows
         import uvicorn  # an extra
-
-        from dpsql.remote.server.protocol import LimitedProtocol
     except ImportError:
         raise InvalidArgument("a server needs more libraries.", hint='pip install "dpsql[server]"') from None
     access_file(schema)
-    LimitedProtocol.limits, LimitedProtocol.proxies = schema.server.limits, schema.server.trust_proxy
-    LimitedProtocol.only_proxies = serving.certificate is None and not serving.local
     with contextlib.closing(ledger_of(schema)) as ledger:  # made, or refused, before anything is begun
         ledger.check_room()
     with alone(access_file(schema)):
@@ -107,7 +111,7 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
     from dpsql.remote.server.metrics import text_of, told_at
     from dpsql.remote.server.protocol import LimitedProtocol
 
-    with _bound(serving) as listening:
+    with _bound(serving, schema.server) as listening:
         port = listening.getsockname()[1]
         names = serving.names(port, schema.server)
         async with (
@@ -130,9 +134,11 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
                 ssl_certfile=serving.certificate,
                 ssl_keyfile=serving.key,
             )
-            shown = f"[{serving.host}]" if ":" in serving.host else serving.host
+            if serving.certificate is not None:
+                _limit_handshakes()
             listening.listen(2048)  # before it is said: who reads that may connect at once
-            journal.event("serving", address=f"{serving.scheme}://{shown}:{port}", off=schema.server.open_handed)
+            undecided, off = ", ".join(schema.undecided_units), schema.server.open_handed
+            journal.event("serving", address=serving.address(port), off=off, undecided_units=undecided)
             _silence()
             for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more when it has ended by them
                 signal.signal(each, lambda *_: None)
@@ -145,12 +151,23 @@ async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
             journal.event("stopped")
 
 
-def _bound(serving: Serving) -> Any:
+def _limit_handshakes() -> None:
+    """End a TLS handshake after `HANDSHAKE` seconds. asyncio's default is a minute, and uvicorn passes no other on."""
+    from dpsql.remote.server.listening import HANDSHAKE
+
+    loop: Any = asyncio.get_running_loop()
+    loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE)
+
+
+def _bound(serving: Serving, words: ServerWords) -> Any:
     """The socket of that address. Raises InvalidArgument."""
     import socket
 
-    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
-    bound = socket.socket(family, proto=socket.IPPROTO_TCP)  # so named, or asyncio sets no TCP_NODELAY
+    from dpsql.remote.server.listening import LimitedListener, most_connections
+
+    bound = LimitedListener(socket.AF_INET6 if ":" in serving.host else socket.AF_INET)
+    bound.limits, bound.proxies, bound.most = words.limits, words.trust_proxy, most_connections()
+    bound.only_proxies = serving.certificate is None and not serving.local
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((serving.host, serving.port))
@@ -209,7 +226,7 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
         anchors = Anchors(file_of(schema))
         watch = Watch(anchors, ledger, journal)
         how: dict[str, Any] = {"free": free, "grid": words.grid, "limits": words.limits, "shared": words.share_answers}
-        jobs = Jobs(crew, ledger, journal, anchors=anchors, links=links, **how)
+        jobs = Jobs(crew, ledger, journal, anchors=anchors, links=links, words=words, **how)
         service = Service(door, crew, jobs, ledger, journal, ledger.content_key, run, Counter(), drawing, watch, links)
         yield application(service), service
     finally:

@@ -14,14 +14,15 @@ from typing import Any
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
-from dpsql.remote.server.crew import Crew, Ended, Halted
+from dpsql.remote.server.crew import PLANNING, Crew, Ended, Halted
 from dpsql.remote.server.doors import Door
 from dpsql.remote.server.drawing import Drawing
-from dpsql.remote.server.jobs import Job, Jobs
+from dpsql.remote.server.job import Job
+from dpsql.remote.server.jobs import Jobs
 from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Links
 from dpsql.remote.server.messages import FAILED, OK, REFUSED
-from dpsql.remote.server.problems import Problem
+from dpsql.remote.server.problems import FILES_CHANGED, Problem
 from dpsql.remote.server.watch import Watch
 from dpsql.schema.frozen import dataclass
 
@@ -56,7 +57,7 @@ class Service:
         """Raises Problem where the data files are not those that serving began with, or the ledger went back."""
         self.watch.hold()
         if self.crew.files.changed:
-            raise Problem(503, detail="The data files have changed, so that nothing is served until a restart.")
+            raise Problem(503, detail=FILES_CHANGED)
 
     async def was_asked(self, grant: Grant, key: str) -> bool:
         """Whether something was charged under a key of the analyst."""
@@ -112,6 +113,11 @@ class Service:
             reply = await self.crew.plan(message, lambda: {"hidden": self.jobs.unseen(grant.analyst)})
         except (Ended, Halted) as error:
             self.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
+            if isinstance(error, Ended) and error.reason == "deadline":
+                from dpsql.remote.server.outcomes import planning_too_long  # with the library's errors, which few need
+
+                return 400, planning_too_long(PLANNING)
+            self.check_files()
             raise Problem(503, hint="Ask again.") from None
         finally:
             self.free[grant.analyst] -= 1

@@ -11,7 +11,7 @@ from dpsql.core.cost import Cost
 from dpsql.remote.server import encoding
 from dpsql.remote.server.messages import OK, Reply, in_bytes
 from dpsql.schema.frozen import dataclass
-from dpsql.session.prepare import Prepared
+from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.served import ServedSession
 
 _MOST, _MOST_BYTES = 256, 16 * 2**20  # as many as there are plans that are remembered
@@ -42,10 +42,10 @@ class Told:
     again is written out once. None is shown by being here: each time it is looked up who may ask, and what is due."""
 
     def __init__(self) -> None:
-        self._written: OrderedDict[tuple[int, int], tuple[Prepared, Written]] = OrderedDict()
+        self._written: OrderedDict[tuple[int, int], tuple[PreparedQuery, Written]] = OrderedDict()
         self._bytes = 0
 
-    def find(self, place: tuple[Prepared, int]) -> Written | None:
+    def find(self, place: tuple[PreparedQuery, int]) -> Written | None:
         """The answer to this statement in that line."""
         key = (id(place[0]), place[1])
         if key not in self._written:  # whose value holds the statement, so that nothing else has its id
@@ -53,7 +53,7 @@ class Told:
         self._written.move_to_end(key)
         return self._written[key][1]
 
-    def keep(self, place: tuple[Prepared, int], written: Written) -> None:
+    def keep(self, place: tuple[PreparedQuery, int], written: Written) -> None:
         """Keep it; the oldest are let go of where there are too many."""
         self._written[id(place[0]), place[1]] = (place[0], written)
         self._bytes += len(written.content)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpsql.answer.result import Result
 from dpsql.core.ledger.sharing import Request
-from dpsql.errors import DPSQLError, UnsupportedSQL
+from dpsql.errors import DPSQLError, InvalidSchema, UnsupportedSQL
 from dpsql.executors.base import engine_of
 from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.owner.rehearsal import HEADING, rehearse
@@ -21,7 +21,17 @@ from dpsql.remote.server import (
     encoding,
     loaded,  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
 )
-from dpsql.remote.server.messages import FAILED, HIDDEN, MOST_LISTED, OK, UNAVAILABLE, Config, Message, Reply
+from dpsql.remote.server.messages import (
+    CHANGED,
+    FAILED,
+    HIDDEN,
+    MOST_LISTED,
+    OK,
+    UNAVAILABLE,
+    Config,
+    Message,
+    Reply,
+)
 from dpsql.remote.server.outcomes import outcome_of
 from dpsql.remote.server.told import Told, Written, answer, answer_of
 from dpsql.schema.remembered import remembered_for
@@ -43,6 +53,9 @@ class Work:
         self._schema, self._run = Schema.from_toml(config.schema), config.run
         self._words = config.words or self._schema.server
         self._tables = all_tables({}, self._schema, ())
+        self.stamps = {name: _stamps(table, as_read=True) for name, table in self._tables.items()}
+        """What the files of each table were like when they were read or, of those that are read with each question,
+        when this began."""
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
         self._told: dict[tuple[str, tuple[str, ...]], Told] = {}
         engines = {
@@ -55,9 +68,12 @@ class Work:
             ready()
 
     @property
-    def stamps(self) -> dict[str, Any]:
-        """What tells that the files are those that were read: of each table its files, and what they were like."""
-        return {name: _stamped(table) for name, table in self._tables.items()}
+    def changed(self) -> bool:
+        """Whether a file is not as it was when this began."""
+        try:
+            return {name: _stamps(table, as_read=False) for name, table in self._tables.items()} != self.stamps
+        except InvalidSchema:  # one is gone
+            return True
 
     def session(self, message: Message) -> ServedSession:
         """The analyst's session over his tables."""
@@ -70,8 +86,7 @@ class Work:
                 self._schema,
                 key[0],
                 run=self._run,
-                min_epsilon=self._words.min_epsilon,
-                max_runs=self._words.max_runs,
+                words=self._words,
             )
             if len(self._sessions) >= _MOST_SESSIONS:
                 oldest, ended = self._sessions.popitem(last=False)
@@ -102,13 +117,14 @@ class Work:
                 return shared
             questions = [quote.questions[place].key for place in quote.due]
             before, at_work = session.before(quote), set(questions) & set(message["hidden"])
-            plan = session.planned(**terms)
+            plan, reach = session.planned(**terms), session.reach(**terms)
             charged = not at_work and bool(message.get("charge"))
             if not at_work and not charged:
                 session.check_charge(**terms)
         if charged:
             self.charge({**message, "request": (*message["request"][:3], before)})
-        return {"outcome": HIDDEN, "questions": questions, "before": before, "plan": plan, "charged": charged}
+        reply = {"plan": plan, "reach": reach, "delayed": session.delayed, "charged": charged}
+        return {"outcome": HIDDEN, "questions": questions, "before": before, **reply}
 
     def given(self, message: Message) -> Reply:
         """The answer that was given under a key for nothing, where the tables are those of then by all that is known of
@@ -252,12 +268,15 @@ def _schema_of(schema: Schema, entries: Mapping[str, Any]) -> Schema:
     return replace(schema, tables=entries, ledger=None, file=None)
 
 
-def _stamped(table: Table) -> Any:
+def _stamps(table: Table, *, as_read: bool) -> list[tuple[object, ...]]:
+    """The files of a table and what they are like now. as_read: of files that were read once, what they were like then.
+    Raises InvalidSchema where one is gone."""
     origin = table.origin
     if origin is None:
-        return None
-    stamps = origin.stamps if isinstance(origin, Origin) else stamps_of(files_in(origin))
-    files = origin.files if isinstance(origin, Origin) else files_in(origin)
+        return []
+    once = isinstance(origin, Origin)
+    files = origin.files if once else files_in(origin)
+    stamps = origin.stamps if once and as_read else stamps_of(files)
     return [(str(file), *stamp) for file, stamp in zip(files, stamps, strict=True)]
 
 
@@ -281,6 +300,8 @@ OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
 def answered(work: Work, message: Message) -> Reply:
     """The reply to a message; whatever goes wrong is one too."""
     try:
+        if work.changed:
+            return {"outcome": CHANGED}
         with remembered_for(str(message["analyst"])):
             return OPERATIONS[message["operation"]](work, message)
     except Exception as error:  # noqa: BLE001 - of one that is not about the text, its class is said

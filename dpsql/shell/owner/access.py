@@ -101,7 +101,8 @@ def _allow(arguments: Any, schema: Schema) -> None:
 
 
 def _list(_arguments: Any, schema: Schema) -> None:
-    for name, report, grant in access.listed(schema):
+    everybody = access.listed(schema)
+    for name, report, grant in everybody:
         words = [f"share {report.holding.loss}", f"spent {report.spent} in {report.queries}", f"left {report.left}"]
         if not report.holding.current:
             words[0] = "revoked"
@@ -113,3 +114,8 @@ def _list(_arguments: Any, schema: Schema) -> None:
         if report.failures >= MOST_FAILURES:
             words.append(f"stopped: epsilon left {show(report.left.epsilon)}, dpsql access allow {name}")
         say(f"{name}: {'; '.join(words)}")
+    if any(report.left.delta < report.holding.loss.delta - report.spent.delta for _, report, _ in everybody):
+        say(
+            "Left of delta is what queries may still spend. The accountant keeps half of each share's delta to convert "
+            "Gaussian noise to epsilon (in [budget], conversion_delta sets another part of the total's)."
+        )

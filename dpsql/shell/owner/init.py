@@ -8,6 +8,7 @@ from pathlib import Path
 from dpsql.owner.suggestion import init
 from dpsql.shell.parser import Parser, options_of
 from dpsql.shell.streams import say
+from dpsql.shell.text_options import add_text_words, text_words
 
 _DESCRIPTION = """\
 Begin an owner's file: the columns of each FILE with their types, and what is to be decided
@@ -27,8 +28,9 @@ def run(argv: Sequence[str]) -> int:
     parser = Parser.of("dpsql init", _DESCRIPTION, _EPILOG)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="people.csv is the table people")
     parser.add_argument("-o", "--output", type=Path, metavar="TOML", help="where to write")
+    add_text_words(parser.add_argument)
     arguments = options_of(parser, argv)
-    target = init(arguments.files, arguments.output)
+    target = init(arguments.files, arguments.output, **text_words(arguments))
     say(f"written: {target}")
     say("Complete it where it says TODO, from what you know, not from the rows; then: dpsql check " + str(target))
     say("Its ledger will lie beside it. Keep ledgers out of version control: *.ledger in .gitignore")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from dpsql.core.ledger.budget import Budget
 from dpsql.errors import InvalidArgument
 from dpsql.owner.rehearsal import HEADING, rehearse
 from dpsql.shell.arguments import parse
@@ -34,7 +35,8 @@ def run(argv: Sequence[str]) -> int:
     if schema is None or named:
         raise InvalidArgument("one owner's file is rehearsed.", hint="Write dpsql rehearse adult.toml.")
     asked = asked_of(arguments.inputs)
-    with rehearse(schema, epsilon=arguments.epsilon, delta=arguments.delta) as session:
+    budget = None if arguments.budget is None else Budget(arguments.budget, arguments.budget_delta or 0)
+    with rehearse(schema, budget=budget, epsilon=arguments.epsilon, delta=arguments.delta) as session:
         arguments.yes = True  # nothing is spent
         shell = shell_for(arguments, session, asked)
         shell.unpaid = f"{HEADING}: nothing is spent"

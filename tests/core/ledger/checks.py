@@ -569,10 +569,10 @@ def check_parts(
     for each in asked:
         try:
             terms = Terms(Fraction(1), Fraction(1, 10**6))
-            made = prepare(each.sql, opened.catalog, relation, terms, params=each.params).release
+            made = prepare(each.sql, opened.catalog, relation, terms, params=each.params).releases[0]
         except DPSQLError:
             continue
-        parts = parts_of(made.query.plan.input, "session")
+        parts = parts_of(made.query.plan.input, lambda _: "session")
         confined += bool(parts)
         planned.append((each, made, parts))
 

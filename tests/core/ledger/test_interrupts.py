@@ -20,8 +20,20 @@ from dpsql.core.ledger.ledger import Ledger
 
 TABLE = dpsql.Table(pd.DataFrame({"x": [1, 2, 3]}), version="1")
 COUNT = "SELECT COUNT(*) AS n FROM t"
-WATCHED = {"query", "turn", "_drawn", "claim", "_writing", "_charge", "keep", "__exit__"}
-FILES = ("session.py", "replay.py", "ledger.py", "ledger_book.py", "contextlib.py")
+WATCHED = {
+    "query",
+    "_answer",
+    "_released",
+    "_released_in_turn",
+    "turn",
+    "_drawn",
+    "claim",
+    "_writing",
+    "_charge",
+    "keep",
+    "__exit__",
+}
+FILES = ("session.py", "program_questions.py", "replay.py", "ledger.py", "ledger_book.py", "contextlib.py")
 LETS_IN = {"CALL", "CALL_KW", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD"}
 
 

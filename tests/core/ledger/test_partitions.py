@@ -58,7 +58,7 @@ KINDS = (
     Kind(
         "text", object, ("a", "A", "a ", "", "é", "e\u0301", "number:1", "\ud800", None),
         ("'a'", "'A'", "'a '", "''", "'é'", "'e\u0301'", "'number:1'", "'\ud800'", "NULL", "UPPER('a')"),
-        ("a", "A", "", "e\u0301", None),
+        ("a", "A", "", "e\u0301", None), (("types", {"c": "text"}),),
     ),
     Kind("boolean", "boolean", (True, False, None), ("TRUE", "FALSE", "NULL", "(1 = 1)"), (True, False, None)),
     Kind(
@@ -86,7 +86,7 @@ def tables(kind: Kind) -> Callable[[Sequence[Any]], dict[str, Any]]:
             {
                 "c": checks_series([row[0] for row in rows], kind.dtype),
                 "x": np.array([row[1] for row in rows], dtype="int64"),
-                "g": checks_series([row[2] for row in rows], object),
+                "g": checks_series([row[2] for row in rows], "str"),
             }
         )
         words = {"bounds": {"x": (0, 5)}, "keys": {"g": ["p", "q"]}, "partition": "c"}

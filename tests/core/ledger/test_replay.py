@@ -371,14 +371,14 @@ def _many(cells: list[Any], dtype: Any) -> pd.DataFrame:
 
 
 GROUPS: dict[str, tuple[list[Any], Any, dict[str, Any]]] = {
-    "text": ([*TEXTS, None], object, {}),
+    "text": ([*TEXTS, None], object, {"types": {"k": "text"}}),
     "integer": ([*[each for each in WHOLE if abs(each) < 2**62], None], "Int64", {}),
     "real": ([*REALS, None], "float64", {}),
     "boolean": ([True, False, None], "boolean", {}),
     "date": ([date(2020, 1, 1), date(1, 1, 1), date(9999, 12, 31), None], object, {"types": {"k": "date"}}),
     "timestamp": ([datetime(2020, 1, 1, 1, 2, 3, 4), datetime(1900, 1, 1), None], "datetime64[us]", {}),
     "category": (["a", "b", None], "category", {}),
-    "listed text": (["a", "b", None], object, {"keys": {"k": ["b", "a", None]}}),
+    "listed text": (["a", "b", None], object, {"types": {"k": "text"}, "keys": {"k": ["b", "a", None]}}),
     "listed real": ([0.5, -0.0, None], "float64", {"keys": {"k": [0.5, 1, 0.0]}}),
     "listed boolean": ([True, None], "boolean", {"keys": {"k": [False, True]}}),
 }

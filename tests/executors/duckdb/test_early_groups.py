@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.duckdb import executor, pool
+from dpsql.executors.duckdb import executor, open_sources, pool
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, difference, differences, session
 
@@ -81,8 +81,8 @@ def test_without_memory_for_groups_keys_are_looked_up_row_by_row(
 
 def test_an_instance_waits_and_is_never_one_of_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     opened: list[int] = []
-    honest = executor.opened
-    monkeypatch.setattr(executor, "opened", lambda **words: opened.append(1) or honest(**words))
+    honest = open_sources.opened
+    monkeypatch.setattr(open_sources, "opened", lambda **words: opened.append(1) or honest(**words))
     path = tmp_path / "t.parquet"
     FRAME.to_parquet(path)
     held = session({"t": dpsql.Table(str(path), bounds={"x": (0, 10)})}, "auto")
@@ -90,7 +90,7 @@ def test_an_instance_waits_and_is_never_one_of_other_files(tmp_path: Path, monke
     assert opened == [1]
     assert counts == [24] * 3
     more = tmp_path / "more"
-    pd.concat([FRAME, FRAME]).to_parquet(more)
+    pd.concat([FRAME, FRAME], ignore_index=True).to_parquet(more)
     more.replace(path)
     assert list(_count(held).values()) == [(48,)]
     assert len(opened) == 2
@@ -107,7 +107,7 @@ def test_rounding_is_not_folded_away(both: tuple[dpsql.Session, dpsql.Session]):
     """Halves go to the even one, which x + c - c as plain arithmetic would not do."""
     cells = [0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 2.0**50 + 0.5]
     text = executor.DUCKDB_SQL.rounded("x")
-    with duckdb.connect() as free, executor._opened((), executor.ITSELF, "") as locked:
+    with duckdb.connect() as free, open_sources.open_sources({}, executor.ITSELF) as held, held.instance() as locked:
         for connection in (free, locked):
             listed = ", ".join(f"(CAST({cell!r} AS DOUBLE))" for cell in cells)
             rows = connection.execute(f"SELECT {text} FROM (VALUES {listed}) AS t(x)").fetchall()

@@ -62,8 +62,13 @@ def test_more_rows_of_the_same_columns_are_the_table(tmp_path: Path):
     held = dpsql.Session({"t": dpsql.Table(file, bounds={"x": (0, 99)})}, budget=dpsql.Budget(1e9))
     parquet(file, "SELECT range AS x FROM range(10)")
     assert held.query(SUM, epsilon=1e6).df.iloc[0, 0] == 45
+    parquet(file, "SELECT range AS x FROM range(11)")
+    assert held.query(SUM, epsilon=1e6).df.iloc[0, 0] == 55  # other rows: another question
+    assert len(held.ledger()) == 2
+    assert held.query(SUM, epsilon=1e6).replayed
     file.unlink()
-    assert held.query(SUM, epsilon=1e6).df.iloc[0, 0] == 45  # given again: nothing is read
+    with pytest.raises(InvalidSchema, match="no file(?s:.*)Nothing was charged"):
+        held.query(SUM, epsilon=1e6)
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "another type"])
@@ -71,13 +76,13 @@ def test_what_becomes_another_table_in_a_run_is_named(tmp_path: Path, monkeypatc
     """Also where the run fails of it."""
     file = parquet(tmp_path / "t.parquet")
     held = dpsql.Session({"t": dpsql.Table(file, bounds={"x": (0, 9)})}, budget=dpsql.Budget(9))
-    honest = executor.lock
+    honest = executor.passes
 
-    def lock(connection: Any) -> None:
-        honest(connection)
+    def passes(*args: Any) -> int:
         HARM[harm][1](file)
+        return honest(*args)
 
-    monkeypatch.setattr(executor, "lock", lock)
+    monkeypatch.setattr(executor, "passes", passes)
     with pytest.raises(InternalError, match=r"t\.parquet changed while it was read(?s:.*)stays spent") as caught:
         held.query(SUM, epsilon=1)
     assert caught.value.__context__ is None
@@ -103,11 +108,12 @@ def test_a_database_that_another_process_writes_to_is_named(tmp_path: Path):
         assert writer.stdout.readline() == b"open\n"
         asked: list[tuple[type[DPSQLError], Callable[[], object]]] = [
             (InvalidSchema, lambda: dpsql.Table(file, table="t")),
-            (InternalError, lambda: held.query("SELECT COUNT(*) FROM t", epsilon=1)),
+            (InvalidSchema, lambda: held.query("SELECT COUNT(*) FROM t", epsilon=1)),
         ]
         for kind, ask in asked:
             with pytest.raises(kind, match="table t cannot be read(?s:.*)open for writing"):
                 ask()
+        assert held.ledger() == ()
         writer.communicate()
     assert held.query("SELECT COUNT(*) AS n FROM t", epsilon=1e6).df["n"].tolist() == [5]
 

@@ -652,7 +652,8 @@ def _to_digits(kind: Type, args: list[Any], operation: Callable[[float], float])
         return whole if abs(whole) <= LARGEST else None
     if math.isinf(held):
         return held
-    digits = max(digits, -308)
+    if digits < -308:  # DuckDB's power is infinite there
+        return 0.0 if operation is _away else held
     with np.errstate(all="ignore"):
         power = np.float64(10.0 ** min(abs(digits), 308)) * (10.0 if abs(digits) > 308 else 1.0)
         scaled = np.float64(held) * power if digits >= 0 else np.float64(held) / power
@@ -726,6 +727,9 @@ _STRICT: Mapping[str, Callable[[Type, list[Any]], Any]] = {
     "power": _real(np.power, lambda x, y: x != 0 or y >= 0),
     "degrees": _real(np.degrees),
     "radians": _real(np.radians),
+    "sin": _real(np.frompyfunc(math.sin, 1, 1), math.isfinite),
+    "cos": _real(np.frompyfunc(math.cos, 1, 1), math.isfinite),
+    "tan": _real(np.frompyfunc(math.tan, 1, 1), math.isfinite),
     "pi": lambda _k, _a: math.pi,
     "upper": lambda _k, a: _cased(a[0], str.upper),
     "lower": lambda _k, a: _cased(a[0], str.lower),

@@ -17,7 +17,7 @@ from tests.core.checks import Shape, U, calibrated, run_exactly
 
 SEED = 23_112_026
 SHAPE = Shape(
-    {"p": "Int64", "x": "float64", "b": "boolean", "g": object},
+    {"p": "Int64", "x": "float64", "b": "boolean", "g": "str"},
     {"bounds": {"p": (0, 9), "x": (-1, 1)}, "keys": {"g": ["a", None, "c"]}},
 )
 CONDITIONS: dict[str, Callable[[Any, Any, Any], bool]] = {

@@ -63,7 +63,7 @@ PLAIN: dict[str, Case] = {
     "boolean": (array_of("boolean"), [True, None], None),
     "str": (array_of("str"), ["a", "b"], None),
     "str as integer": (array_of("str"), ["1", "2"], "integer"),
-    "object": (objects, ["a", "b"], None),
+    "object as text": (objects, ["a", "b"], "text"),
     "object as date": (objects, [date(2020, 1, 1), date(2020, 1, 2)], "date"),
     "object as decimal": (objects, [Decimal(1), Decimal(2)], "decimal"),
     "category of text": (pd.Categorical, ["a", "b"], None),

@@ -261,8 +261,8 @@ subtract trunc
 BUT_FOR_THE_SIGN_OF_ZERO = "clip fmax fmin maximum minimum"
 WORDS = """
 bool_ complexfloating datetime64 datetime_data dtype errstate finfo float16 float32 float64 floating generic iinfo inf
-int8 int16 int32 int64 integer longdouble nan ndarray newaxis number object_ signedinteger timedelta64 ufunc uint8
-uint16 uint32 uint64 unsignedinteger
+int8 int16 int32 int64 integer longdouble nan ndarray newaxis number object_ sctypeDict signedinteger timedelta64 ufunc
+uint8 uint16 uint32 uint64 unsignedinteger
 """
 EXACT = {*MOVED_OR_COUNTED.split(), *ROUNDED_CORRECTLY.split(), *BUT_FOR_THE_SIGN_OF_ZERO.split(), *WORDS.split()}
 """What of NumPy may be used over rows as it is: it gives the same bits on every way through the library. (numpy.degrees

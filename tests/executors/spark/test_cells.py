@@ -172,3 +172,20 @@ def test_equal_numbers_are_one_person_whatever_stores_them(spark: Any):
                 same = len(set(numbers) & set(others))
                 sql = f"SELECT COUNT(*) FROM {name} AS a JOIN {other} AS b ON a.who = b.who"
                 assert counted(asked, sql) == {(): same}, (name, other)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Rome", "Australia/Lord_Howe", "+05:45"])
+def test_instants_are_shown_in_the_zone_of_the_session(zone: str, spark: Any):
+    """As pandas shows the same instants, at changes of clocks and far from them."""
+    starts = ("2022-03-26 12:00", "2022-10-29 12:00", "1969-12-31 12:00", "1899-01-01", "2150-07-01")
+    cells = [
+        each for start in starts for each in pd.date_range(start, periods=50, freq="30min", tz="UTC").as_unit("us")
+    ]
+    frame = pd.DataFrame({"ts": pd.Series([*cells, None], dtype="datetime64[us, UTC]")})
+    rows = pa.table({"ts": pa.array(frame["ts"], pa.timestamp("us", tz="UTC"))})
+    budget = dpsql.Budget(epsilon=1e9, delta=1e-3)
+    asked = dpsql.Session({"t": spark.createDataFrame(rows)}, budget=budget, timezone=zone)
+    told = dpsql.Session({"t": frame}, budget=budget, timezone=zone)
+    for key in ("ts", "HOUR(ts)", "CAST(ts AS DATE)"):
+        sql = f"SELECT {key} AS k, COUNT(*) FROM t GROUP BY k"
+        assert counted(asked, sql) == counted(told, sql)

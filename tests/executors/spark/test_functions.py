@@ -7,7 +7,7 @@ no local relation, so that the code that Spark generates is run.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from dpsql.schema.columns import Type
 from tests.plan.records import Arg, Use, column, computed, grid, rows_of, same, typed, with_constants
 from tests.plan.samples import NARROW, SAMPLES
 from tests.plan.test_function_records import OF_CONSTANTS, USES
+from tests.plan.test_rounding_edges import NUMERIC, arguments, is_same
 
 AT_ONCE = 40
 CONSTANTS = 5
@@ -39,6 +40,12 @@ Columns = tuple[tuple[Type, ...], tuple[tuple[Any, ...], ...]]
 """Types, and the rows of them."""
 
 
+def edges(use: Use) -> Iterator[Sequence[Arg]]:
+    """The values at which rounding decides, with digits that are constants and ones that are not."""
+    for args in arguments(use):
+        yield [Arg(each.kind, each.cells[::5] if len(each.cells) > 60 else each.cells, each.fact) for each in args]
+
+
 def argument_lists(use: Use) -> Iterator[Sequence[Arg]]:
     if use.function.name not in OF_CONSTANTS or len(use.kinds) < 2:
         yield grid(use, {}, nullable=True)
@@ -50,11 +57,14 @@ def argument_lists(use: Use) -> Iterator[Sequence[Arg]]:
             yield [first, *with_constants(use, draw)[1:]]
 
 
-def batches(uses: Sequence[Use]) -> dict[Columns, list[Asked]]:
+Lists = Callable[[Use], Iterator[Sequence[Arg]]]
+
+
+def batches(uses: Sequence[Use], lists: Lists) -> dict[Columns, list[Asked]]:
     """What is asked over the same rows."""
     held: dict[Columns, list[Asked]] = {}
     for use in uses:
-        for args in argument_lists(use):
+        for args in lists(use):
             expr = typed(use, args)
             if expr is None:
                 continue
@@ -72,18 +82,19 @@ def batches(uses: Sequence[Use]) -> dict[Columns, list[Asked]]:
     return held
 
 
-def differences(spark: Any, uses: Sequence[Use]) -> list[str]:
+def differences(spark: Any, uses: Sequence[Use], lists: Lists = argument_lists) -> list[str]:
     own = own_session(spark)
     own.conf.set("spark.sql.codegen.wholeStage", "true")
     try:
-        return list(wrong_cells(own, uses))
+        return list(wrong_cells(own, uses, lists))
     finally:
         own.conf.unset("spark.sql.codegen.wholeStage")
         own.catalog.dropTempView("samples")
 
 
-def wrong_cells(own: Any, uses: Sequence[Use]) -> Iterator[str]:
-    for (kinds, rows), asked in batches(uses).items():
+def wrong_cells(own: Any, uses: Sequence[Use], lists: Lists) -> Iterator[str]:
+    alike = is_same if lists is edges else lambda function, one, other: same(FUNCTIONS[function], one, other)
+    for (kinds, rows), asked in batches(uses, lists).items():
         columns: dict[str, Any] = {"k": pa.array(range(len(rows)), pa.int64())}
         for place, kind in enumerate(kinds):
             columns[f"a{place}"] = pa.array([row[place] for row in rows], ARROW[kind])
@@ -98,7 +109,7 @@ def wrong_cells(own: Any, uses: Sequence[Use]) -> Iterator[str]:
                 yield from [
                     f"{expr} of {row} is {one!r}, in Spark {other!r}"
                     for row, one, other in zip(rows, ours, theirs, strict=True)
-                    if not same(use.function, one, other)
+                    if not alike(use.function.name, one, other)
                 ][:3]
 
 
@@ -108,6 +119,14 @@ KINDS = list(dict.fromkeys(use.kinds[:1] for use in USES))
 @pytest.mark.parametrize("first", KINDS, ids=lambda kinds: str(*kinds) if kinds else "nothing")
 def test_every_function(first: tuple[Type, ...], spark: Any):
     assert differences(spark, [use for use in USES if use.kinds[:1] == first]) == []
+
+
+@pytest.mark.parametrize("first", [Type.INTEGER, Type.REAL], ids=str)
+def test_where_rounding_decides(first: Type, spark: Any):
+    uses = [
+        use for use in NUMERIC if use.kinds[0] is first and len(use.kinds) < 3 + (use.function.name == "to_decimal")
+    ]
+    assert differences(spark, uses, edges) == []
 
 
 def test_each_function_has_one_text_or_none():

@@ -140,7 +140,7 @@ async def sign_in(pages: Pages, request: Request) -> Response:
     pages.visits.end(request.cookies.get(cookie_name(request), ""))
     there = fields.get("there", "/")
     response = RedirectResponse(there if _is_page(there) else "/", 303)
-    _give(response, request, pages.visits.begin(grant.token))
+    _give(response, request, pages.visits.begin(grant.token, grant.analyst))
     return response
 
 

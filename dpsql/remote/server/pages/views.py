@@ -19,7 +19,7 @@ from dpsql.owner.access import Grant
 from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
 from dpsql.remote.server.drawing import FORMS, SVG, answer_of
 from dpsql.remote.server.guard import body_of, in_json
-from dpsql.remote.server.jobs import Job
+from dpsql.remote.server.job import Job
 from dpsql.remote.server.pages.asked import Asked, Price, fields_of, left_in_words
 from dpsql.remote.server.pages.door import FORM, Pages
 from dpsql.remote.server.pages.tables import PageTable, shortened

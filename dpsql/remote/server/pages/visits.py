@@ -15,15 +15,17 @@ from dpsql.core.samplers import fresh_key
 
 LIFE, ROTATION, GRACE = 12 * 3600.0, 15 * 60.0, 60.0
 """Seconds from the token to the end, until a cookie is replaced, and for which the one before still holds."""
-MOST = 10_000
-"""Cookies at once; the oldest go first."""
+MOST, MOST_OF_ANALYST = 10_000, 32
+"""Cookies at once, and those of one analyst; the oldest go first."""
 
 
 @dataclass
 class Visit:
-    """One who is signed in: the hash of the token, and when that ends, on a clock that nobody puts back."""
+    """One who is signed in: the hash of the token, the analyst's name, and when the visit ends, on a clock that nobody
+    puts back."""
 
     token: str
+    analyst: str
     ends: float
 
 
@@ -41,10 +43,10 @@ class Visits:
         self._clock = clock
         self._cookies: dict[str, _Cookie] = {}
 
-    def begin(self, token: str) -> str:
-        """A cookie for the hash of a token."""
+    def begin(self, token: str, analyst: str) -> str:
+        """A cookie for the hash of a token of this analyst."""
         now = self._clock()
-        return self._given(Visit(token, now + LIFE), now)
+        return self._given(Visit(token, analyst, now + LIFE), now)
 
     def find(self, value: str) -> tuple[Visit | None, str]:
         """Whose cookie it is, None of one that does not hold (any more); and the one that takes its place now, or
@@ -71,6 +73,9 @@ class Visits:
     def _given(self, visit: Visit, now: float) -> str:
         if len(self._cookies) >= MOST:
             self._cookies = {name: each for name, each in self._cookies.items() if each.ends > now}
+        own = [name for name, each in self._cookies.items() if each.visit.analyst == visit.analyst]
+        for name in own[: max(0, len(own) + 1 - MOST_OF_ANALYST)]:  # whoever signs in often ends own visits only
+            del self._cookies[name]
         while len(self._cookies) >= MOST:
             self._cookies.pop(next(iter(self._cookies)))
         value = fresh_key().hex()

@@ -1,0 +1,58 @@
+"""The random delay of an answer, by which its response time is differentially private.
+
+**Setting.** A run takes T microseconds, and an answer is seen at the first point of a public grid after T + X.
+Neighbours move T by at most `reach` microseconds, rounded up (`row_work`). X = max(0, C + Y), with Y of the discrete
+Laplace law of scale s = reach / epsilon, and C = `shift`.
+
+**Theorem.** The point at which an answer is seen is (epsilon, delta)-differentially private.
+
+Proof. Let M be the first point after T + C + Y. For each point g, M <= g just if Y <= floor(g - T) - C, and floor(g -
+T) moves by at most `reach`: so M is a function of an integer of sensitivity `reach` with discrete Laplace noise, and
+epsilon-DP. The delay differs from C + Y only where Y < -C, which has probability t = e^(-(C + 1) / s) / (1 + e^(-1 /
+s)) <= e^(-C / s). For each set S of points, P[seen in S] <= P[M in S] + t <= e^epsilon P[M' in S] + t <= e^epsilon
+(P[seen' in S] + t) + t. So delta = (1 + e^epsilon) t is enough, and C = ceil(s ln((1 + e^epsilon) / delta)), rounded
+up, gives it. Without the shift, answers would be seen at or before T.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dpsql.core.cost import Cost
+from dpsql.core.events import Approx
+from dpsql.core.samplers import discrete_laplace
+from dpsql.schema.frozen import dataclass
+
+LEAST_REACH = 50
+"""Microseconds: what a row of cheap expressions moves a run by, as far as it can be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseTime:
+    """What the response time of each answer may tell: epsilon > 0, 0 < delta < 1."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def cost(self) -> Cost:
+        """What is charged with each question."""
+        return Cost.of(self.epsilon, self.delta)
+
+    @property
+    def event(self) -> Approx:
+        return Approx(self.epsilon, self.delta)
+
+    def scale(self, reach: int) -> Fraction:
+        """The scale of the noise, in microseconds."""
+        return Fraction(max(LEAST_REACH, reach) + 1) / self.epsilon
+
+    def shift(self, reach: int) -> int:
+        """The middle of the delay, in microseconds."""
+        spread = math.log1p(math.exp(float(self.epsilon))) - math.log(self.delta)
+        return math.ceil(float(self.scale(reach)) * spread * (1 + 1e-9)) + 1
+
+    def draw(self, reach: int) -> int:
+        """A delay in microseconds, of a run that one privacy unit moves by at most `reach` of them."""
+        return max(0, self.shift(reach) + int(discrete_laplace(self.scale(reach), 1)[0]))

@@ -1,0 +1,128 @@
+"""Texts in files as values of declared types, in DuckDB's SQL: as `dpsql.schema.formatted_values` reads them.
+
+No text makes an expression fail. What is declared of a column stands in the SQL as literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions.rules import LARGEST_INTEGER, sql_between
+from dpsql.schema.columns import CellFormat, Type
+from dpsql.schema.formatted_values import date_pattern, number_pattern
+from dpsql.schema.intervals import Interval
+from dpsql.schema.text_values import EXACT_INTEGERS, FALSE_WORDS, INTEGER_FORM, MOST_READ, STORED_INTEGERS, TRUE_WORDS
+
+_BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
+_CASTS = {
+    Type.REAL: "text_to_double",
+    Type.BOOLEAN: "text_to_boolean",
+    Type.DATE: "text_to_date",
+    Type.TIMESTAMP: "text_to_timestamp",
+}
+
+
+def read_text(text: str, kind: Type, form: CellFormat | None) -> str:
+    """The value of a text; NULL where it has none."""
+    if kind is Type.TEXT and form is None:
+        return text
+    short = text if kind is Type.TEXT else _unless_long(text)
+    return _without_nulls(short, _read(short, kind, form), form)
+
+
+def exact_integer(text: str, form: CellFormat | None) -> str:
+    """A text as a whole number of any size, as a text of its digits: for privacy unit keys."""
+    short = _unless_long(text)
+    return _without_nulls(short, f"CAST({_whole(short, form, EXACT_INTEGERS)} AS VARCHAR)", form)
+
+
+def _unless_long(text: str) -> str:
+    return f"CASE WHEN LENGTH({text}) <= {MOST_READ} THEN {text} END"
+
+
+def _whole(text: str, form: CellFormat | None, limits: Interval) -> str:
+    found = f"TRY_CAST({_matching(_standard_number(text, Type.INTEGER, form), INTEGER_FORM)} AS HUGEINT)"
+    return sql_between(found, int(limits.lower), int(limits.upper))
+
+
+def limited(number: str) -> str:
+    """A whole number of any width as one that an INTEGER holds."""
+    return (
+        f"CASE WHEN {number} >= {LARGEST_INTEGER} THEN {LARGEST_INTEGER} "
+        f"WHEN {number} <= {-LARGEST_INTEGER} THEN {-LARGEST_INTEGER} ELSE TRY_CAST({number} AS BIGINT) END"
+    )
+
+
+def _without_nulls(text: str, read: str, form: CellFormat | None) -> str:
+    if form is None or not form.null:
+        return read
+    return f"CASE WHEN {_bare(text)} NOT IN ({_listed(form.null)}) THEN {read} END"
+
+
+def _read(text: str, kind: Type, form: CellFormat | None) -> str:
+    if kind is Type.TEXT:
+        return text
+    if form is not None and form.format:
+        return _read_date(text, kind, form.format)
+    if form is not None and (form.true or form.false):
+        return _read_truth(text, form)
+    if kind is Type.INTEGER:
+        return limited(_whole(text, form, STORED_INTEGERS))
+    return _cast(_standard_number(text, kind, form), kind)
+
+
+def _cast(text: str, kind: Type) -> str:
+    sql = FUNCTIONS[_CASTS[kind]].sql
+    assert isinstance(sql, str)  # as casts of texts have it
+    return sql.format(text)
+
+
+def _standard_number(text: str, kind: Type, form: CellFormat | None) -> str:
+    """A number with declared signs as the standard reading writes it."""
+    if form is None or not (form.decimal or form.thousands):
+        return text
+    found = _matching(text, number_pattern(form, kind))
+    if form.thousands:
+        found = f"replace({found}, {_quoted(form.thousands)}, '')"
+    return f"replace({found}, {_quoted(form.decimal)}, '.')" if form.decimal else found
+
+
+def _read_date(text: str, kind: Type, formats: tuple[str, ...]) -> str:
+    moments = [f"TRY_STRPTIME({_matching(text, date_pattern(each))}, {_quoted(each)})" for each in formats]
+    moment = f"COALESCE({', '.join(moments)})" if len(moments) > 1 else moments[0]
+    return f"CAST({moment} AS DATE)" if kind is Type.DATE else moment
+
+
+def _read_truth(text: str, form: CellFormat) -> str:
+    """Declared words letter by letter, standard ones in upper or lower case."""
+    cases = []
+    for declared, standard, value in ((form.true, TRUE_WORDS, "TRUE"), (form.false, FALSE_WORDS, "FALSE")):
+        asked = (
+            f"{_bare(text)} IN ({_listed(declared)})" if declared else f"{_plain_case(text)} IN ({_listed(standard)})"
+        )
+        cases.append(f"WHEN {asked} THEN {value}")
+    first, second = cases if form.true else reversed(cases)  # a declared word counts before a standard one
+    return f"CASE {first} {second} END"
+
+
+def _matching(text: str, pattern: str) -> str:
+    """The part of a text that a pattern matches, without the space around it; else an empty text."""
+    whole = rf"^[ \t\n\v\f\r]*({pattern})[ \t\n\v\f\r]*$"
+    return f"regexp_extract({text}, {_quoted(whole)}, 1)"
+
+
+def _bare(text: str) -> str:
+    return f"trim({text}, {_BLANKS})"
+
+
+def _plain_case(text: str) -> str:
+    return f"lower({_bare(text)})"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(_quoted, words))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

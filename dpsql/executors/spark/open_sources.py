@@ -1,0 +1,52 @@
+"""The sources of one question, opened before it is charged: a session that has ended, a frame that cannot be handed
+over any more and files that have changed are refused at no cost. No row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dpsql.errors import InvalidSchema
+from dpsql.executors.spark.session import borrowed, is_connect
+from dpsql.executors.spark.stores import BroughtStore, SparkStore
+from dpsql.schema.frozen import dataclass
+
+Stores = Mapping[str, SparkStore | BroughtStore]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenSources:
+    """stamps: of each table, by folded name, what its files were like; None for a frame of Spark, which runs each time
+    that it is read."""
+
+    stamps: Mapping[str, object]
+
+
+@contextmanager
+def open_sources(stores: Stores) -> Iterator[OpenSources]:
+    """The sources of these stores. Raises InvalidSchema, whose words are none of Spark's: they may quote cells."""
+    for store in stores.values():
+        if isinstance(store, SparkStore):
+            store.check()
+        failed = _failure(store)
+        if failed:
+            raise InvalidSchema(
+                f"Spark cannot be asked for a table ({failed}).",
+                hint="Its session may have ended: make a session of Spark, and open the tables again.",
+            )
+    yield OpenSources({name.casefold(): store.stamps() for name, store in stores.items()})
+
+
+def _failure(store: SparkStore | BroughtStore) -> str:
+    """The class of the error with which Spark answers when it is asked what columns a table has; nothing if it does."""
+    try:
+        with borrowed(store.session) as session:
+            if isinstance(store, SparkStore):
+                with store.handed(session) as name:
+                    columns: Any = session.table(name).columns
+            else:  # a session that has ended still plans, and runs nothing
+                columns = is_connect(session) or not session._jsparkSession.sparkContext().isStopped()
+    except Exception as error:  # noqa: BLE001 - whatever Spark says
+        return type(error).__name__
+    return "" if columns else "ended"

@@ -1,0 +1,54 @@
+"""Declared keys as values of a column's type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+
+from dpsql.errors import InvalidSchema
+from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
+from dpsql.schema.columns import Key, Type
+from dpsql.schema.intervals import Interval
+from dpsql.schema.words import Pair, Word, moment, shown, shown_pair
+
+_KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
+    Type.TEXT: (str,),
+    Type.INTEGER: (int,),
+    Type.REAL: (int, float),
+    Type.BOOLEAN: (bool,),
+    Type.DATE: (),
+    Type.TIMESTAMP: (),
+    Type.OTHER: (),
+    Type.OBJECT: (),
+}
+
+
+def key_values(name: str, kind: Type, keys: tuple[Word, ...]) -> tuple[Key, ...]:
+    """The keys as values of the column's type. Raises InvalidSchema for a key that does not fit."""
+    values = tuple(_key_value(name, kind, key) for key in keys)
+    if len(set(values)) < len(values):
+        raise InvalidSchema(f"{name}: a key is listed twice.")
+    return values
+
+
+def _key_value(name: str, kind: Type, key: Word) -> Key:
+    """The key as a value of the column's type."""
+    if key is None:
+        return None
+    kind_is_boolean = kind is Type.BOOLEAN  # True is an int in Python, not here
+    if kind.temporal and isinstance(key, str | date):
+        microseconds = read_timestamp(key) if isinstance(key, str) else moment(key)
+        if microseconds is not None and kind is Type.TIMESTAMP:
+            return microseconds
+        if microseconds is not None and microseconds % MICROSECONDS_A_DAY == 0:
+            return microseconds // MICROSECONDS_A_DAY
+    elif not isinstance(key, date) and isinstance(key, _KEY_TYPES[kind]) and isinstance(key, bool) == kind_is_boolean:
+        return key
+    raise InvalidSchema(f'{name}: key {shown(key)} does not fit "{name}", which is {kind}.')
+
+
+def check_inside(name: str, keys: Iterable[tuple[Word, Key]], bounds: Pair, clip: Interval) -> None:
+    """Raises InvalidSchema where a key, here with its value, lies outside the bounds."""
+    for key, value in keys:
+        if isinstance(value, int | float) and value not in clip:
+            raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")

@@ -1,0 +1,37 @@
+"""How FILEs of text are written, as options of a command: the words of an owner's file, under the same names."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from typing import Any
+
+from dpsql.schema.text_format import TEXT_WORDS
+
+_Add = Callable[..., object]
+
+
+def add_text_words(add: _Add) -> None:
+    """How the FILEs are written, where they are text; the owner's file says it of its own."""
+    add("--delimiter", type=_sign, metavar="SIGN", help="the character between fields (default: a comma; \\t is a tab)")
+    add("--quote", type=_sign, metavar="SIGN", help="the character around fields (default: a double quote; '': none)")
+    add("--header", type=_names, metavar="NAMES", help="the names of columns, as name,age, where no line has them")
+    add("--skip", type=int, metavar="N", help="how many lines stand above the header")
+    add("--encoding", metavar="NAME", help="the encoding of the file, such as latin-1 or utf-16 (default: utf-8)")
+    add("--multiline", action="store_true", default=None, help="quoted fields may hold line ends")
+
+
+def text_words(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a command line says of how its files are written."""
+    values = {word: getattr(arguments, word) for word in TEXT_WORDS}
+    return {word: value for word, value in values.items() if value is not None}
+
+
+def _sign(text: str) -> str:
+    return "\t" if text == "\\t" else text
+
+
+def _names(text: str) -> list[str]:
+    """Names between commas, in double quotes where a comma is part of one."""
+    return next(csv.reader([text], skipinitialspace=True), [""])
