@@ -706,6 +706,7 @@ _STRICT: Mapping[str, Callable[[Type, list[Any]], Any]] = {
     "add": lambda _k, a: a[0] + a[1],
     "subtract": lambda _k, a: a[0] - a[1],
     "multiply": _product,
+    "of_steps": _product,
     "divide": _divide,
     "int_divide": _int_divide,
     "modulo": _modulo,
