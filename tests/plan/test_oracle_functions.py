@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-import dpsql.executors.base  # registers what regular expressions are made of, for a run of one test
+import dpsql.executors.base  # noqa: F401 - it registers what makes patterns, also where this test runs alone
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.expressions import Call, walk
 from dpsql.plan.functions import FUNCTIONS
