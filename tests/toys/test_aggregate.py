@@ -178,6 +178,7 @@ NAMES_RECORDS = {
     "dpsql.plan.windows": "which aggregates may stand over a frame, a rule about windows and not about releases",
     "dpsql.sql.composed": "SKEWNESS and its like are arithmetic over sums, which it names",
     "dpsql.sql.windows": "the same words, read of the text",
+    "dpsql.sql.keyed_values": "AVG of equal values is the value, and SUM of them the value times the rows",
     "dpsql.sql.person_aggregates": "what windows below a person's groups are made of, by the words of the text",
     "dpsql.sql.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
 }
