@@ -71,12 +71,13 @@ class RemoteSession:
         mechanism: str = "auto",
         error: Number = None,
         confidence: Number = None,
+        dialect: str | None = None,
     ) -> RemoteResult:
         """As `Session.query`: charged, on the server, before any row is read."""
         if not isinstance(fresh, bool):
             raise InvalidArgument(f"fresh must be True or False, got {as_written(fresh)}.")
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
-        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         asked = {**body, "fresh": True} if fresh else body
         try:
             answer = self._asked(asked)
@@ -99,10 +100,11 @@ class RemoteSession:
         mechanism: str = "auto",
         error: Number = None,
         confidence: Number = None,
+        dialect: str | None = None,
     ) -> RemoteExplanation:
         """As `Session.explain`; free."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
-        return self._explained(_body(sql, numbers, params, strategy=strategy, mechanism=mechanism))
+        return self._explained(_body(sql, numbers, params, strategy=strategy, mechanism=mechanism, dialect=dialect))
 
     def remaining_queries(
         self,
@@ -116,10 +118,11 @@ class RemoteSession:
         mechanism: str = "auto",
         error: Number = None,
         confidence: Number = None,
+        dialect: str | None = None,
     ) -> int | float:
         """As `Session.remaining_queries`; free."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
-        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         most = self._wire.post("/v1/remaining", body, sql)["queries"]
         return math.inf if most is None else int(most)
 
@@ -135,10 +138,11 @@ class RemoteSession:
         mechanism: str = "auto",
         error: Number = None,
         confidence: Number = None,
+        dialect: str | None = None,
     ) -> RemoteResult:
         """The answer over made-up rows, as of `dpsql.owner.rehearse`; free. Its explanation is that of the query."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
-        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         answer = self._wire.post("/v1/rehearsals", body, sql)
         with self._wire.reading():
             return RemoteResult(answer, lambda: self._explained(body, with_budget=False))
@@ -156,10 +160,11 @@ class RemoteSession:
         mechanism: str = "auto",
         error: Number = None,
         confidence: Number = None,
+        dialect: str | None = None,
     ) -> Quote:
         """As `Session.quote`; free."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
-        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism)
+        body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         (quote,) = self._quoted({"queries": [{**body, "fresh": True} if fresh else body]})
         return quote
 
@@ -171,10 +176,11 @@ class RemoteSession:
         delta: Number = None,
         rho: Number = None,
         params: Mapping[str, Any] | None = None,
+        dialect: str | None = None,
     ) -> tuple[Quote, ...]:
         """As `Session.quotes`, of at most 20 queries at once; free. What is refused is so before there is any price."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        bodies = [_body(sql, numbers, params) for sql in queries]
+        bodies = [_body(sql, numbers, params, dialect=dialect) for sql in queries]
         return self._quoted({"queries": bodies, "in_turn": True}) if bodies else ()
 
     def _quoted(self, batch: Mapping[str, Any]) -> tuple[Quote, ...]:
@@ -286,6 +292,8 @@ def _body(sql: object, numbers: Mapping[str, object], params: object, **words: o
         if number is not None:
             body[name] = _decimal(number, name)
     for name, word in words.items():
+        if word is None and name == "dialect":  # the words of the language
+            continue
         if not isinstance(word, str):
             raise InvalidArgument(f"{name} is a word, got {as_written(word)}.")
         body[name] = word

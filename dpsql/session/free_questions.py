@@ -68,11 +68,12 @@ class FreeQuestions(ABC):
         mechanism: str = "auto",
         error: float | None = None,
         confidence: float | None = None,
+        dialect: str | None = None,
     ) -> Explanation:
         """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
         budget."""
         terms = (epsilon, delta, rho, error, confidence)
-        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         return self._explanation(prepared)
 
     def quote(
@@ -88,10 +89,11 @@ class FreeQuestions(ABC):
         mechanism: str = "auto",
         error: float | None = None,
         confidence: float | None = None,
+        dialect: str | None = None,
     ) -> Quote:
         """What `query` would be charged now, and whether the budget admits it; free. Raises what `explain` raises."""
         terms = (epsilon, delta, rho, error, confidence)
-        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         return self._quote(prepared, self._ledger, fresh=fresh)
 
     def quotes(
@@ -102,11 +104,12 @@ class FreeQuestions(ABC):
         delta: float | None = None,
         rho: float | None = None,
         params: Scalars | None = None,
+        dialect: str | None = None,
     ) -> Iterator[Quote]:
         """What a list of queries would be charged, one after another: each as after those before it, a repeat of one
         of them free. Ends behind the first that the budget does not admit. Free; raises what `explain` raises, at the
         query that is refused."""
-        terms = {"epsilon": epsilon, "delta": delta, "rho": rho, "params": params}
+        terms = {"epsilon": epsilon, "delta": delta, "rho": rho, "params": params, "dialect": dialect}
         return self._in_turn({"sql": sql, **terms} for sql in queries)
 
     def _in_turn(self, queries: Iterable[Mapping[str, Any]]) -> Iterator[Quote]:
@@ -115,7 +118,7 @@ class FreeQuestions(ABC):
         for terms in queries:
             sql: str = terms["sql"]
             numbers = (terms.get(each) for each in ("epsilon", "delta", "rho", "error", "confidence"))
-            how = {word: terms[word] for word in ("strategy", "mechanism") if word in terms}
+            how = {word: terms[word] for word in ("strategy", "mechanism", "dialect") if word in terms}
             prepared = self._prepare(sql, tuple(numbers), params=terms.get("params"), **how)
             quote = self._quote(prepared, trial, asked=asked)
             yield quote
@@ -244,11 +247,12 @@ class FreeQuestions(ABC):
         mechanism: str = "auto",
         error: float | None = None,
         confidence: float | None = None,
+        dialect: str | None = None,
     ) -> int | float:
         """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
         Free. Raises what `explain` raises."""
         terms = (epsilon, delta, rho, error, confidence)
-        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         cost = self._with_time(prepared.cost)
         most = self._ledger.most(cost, self._parts_of(prepared.releases))
         return math.inf if most is None else most

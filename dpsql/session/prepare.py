@@ -166,14 +166,23 @@ def prepare(
     params: object = None,
     strategy: str = "auto",
     mechanism: str = "auto",
+    dialect: str | None = None,
     whose: str = "",
 ) -> PreparedQuery:
     """Everything about an answer but the data. The same question under the same facts is planned once; of two for whom
-    it is asked (`whose`) for each: how soon it is planned must not tell one what the other has asked.
+    it is asked (`whose`) for each: how soon it is planned must not tell one what the other has asked. dialect: whose
+    words the text is in, None for those of the language.
 
     Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
     InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
+    if dialect is not None:
+        from dpsql.session.foreign import in_own_words  # most texts are in the words of the language
+
+        with in_own_words(sql, dialect, catalog) as written:
+            return prepare(
+                written, catalog, neighbours, terms, params=params, strategy=strategy, mechanism=mechanism, whose=whose
+            )
     sql = str.__str__(sql) if isinstance(sql, str) else sql  # a subclass could compare as it likes
     given = () if params is None else params_of(params)
     key = (whose, sql, catalog.fingerprint, neighbours, terms, _typed(given), strategy, mechanism)

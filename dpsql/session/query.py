@@ -58,6 +58,7 @@ def query(
     threads: int | None = None,
     spill: str | os.PathLike[str] | None = None,
     timezone: str | None = None,
+    dialect: str | None = None,
 ) -> Result:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
@@ -77,8 +78,8 @@ def query(
     adds the exact integers up, "pandas", "duckdb" or "spark"; "auto" follows from the kind of source, and is pandas for
     its frames. memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for
     what memory has no room for (None: nothing is written). timezone: the time zone in which columns of instants are
-    shown (None: UTC). Text that begins with EXPLAIN PRIVACY gives an Explanation
-    (type checkers, which read no SQL, are told of a Result).
+    shown (None: UTC). dialect: whose SQL the text is, as "bigquery" or "postgres" (None: DuckDB's). Text that begins
+    with EXPLAIN PRIVACY gives an Explanation (type checkers, which read no SQL, are told of a Result).
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.
@@ -89,7 +90,7 @@ def query(
     words = {"bounds": bounds, "keys": keys, "types": types, "nullable": nullable}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     opened = _opened(data, words | limits, word, resources, zone_of(timezone, None))
-    how = {"params": params, "strategy": strategy, "mechanism": mechanism}
+    how = {"params": params, "strategy": strategy, "mechanism": mechanism, "dialect": dialect}
     prepared = _prepared(sql, opened, relation, terms, how)
     for each in prepared.releases:
         check_engine(each, opened.engine)

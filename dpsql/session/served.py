@@ -296,4 +296,5 @@ def _said(terms: Mapping[str, Any]) -> tuple[str, tuple[float | None, ...], dict
     """Terms as `Session.query` takes them apart."""
     how = {"params": terms.get("params")}
     how |= {word: terms.get(word, "auto") for word in ("strategy", "mechanism")}
+    how["dialect"] = terms.get("dialect")
     return terms["sql"], tuple(terms.get(word) for word in ("epsilon", "delta", "rho", "error", "confidence")), how

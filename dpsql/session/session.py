@@ -25,6 +25,7 @@ from dpsql.executors.resources import Resources
 from dpsql.release.release import Release, Released
 from dpsql.schema.argument_names import checked_methods
 from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
+from dpsql.session.foreign import checked_dialect
 from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Terms, prepare
@@ -69,7 +70,8 @@ class Session(ProgramQuestions):
 
     memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for what memory
     has no room for (None: nothing is written). An engine that would not keep to them refuses them. timezone: in which
-    instants are shown ("Europe/Berlin", "+02:00"; None: as the owner's file says, else UTC).
+    instants are shown ("Europe/Berlin", "+02:00"; None: as the owner's file says, else UTC). dialect: whose SQL
+    queries are in that do not say ("bigquery", "postgres" ...; None: DuckDB's).
 
     A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
     shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
@@ -98,9 +100,11 @@ class Session(ProgramQuestions):
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
         timezone: str | None = None,
+        dialect: str | None = None,
     ) -> None:
         self._engine_word, self._resources = adding_up(engine, Resources.of(memory, threads, spill), schema)
         self._zone = zone_of(timezone, schema)
+        self._dialect = None if dialect is None else checked_dialect(dialect)
         self._epsilon = None if epsilon is None else as_epsilon(epsilon)
         self._delta = Fraction(0) if delta is None else as_delta(delta)
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
@@ -146,6 +150,7 @@ class Session(ProgramQuestions):
         mechanism: str = "auto",
         error: float | None = None,
         confidence: float | None = None,
+        dialect: str | None = None,
     ) -> Result:
         """Answer a query with noise, charged to the budget before any row is read.
 
@@ -153,8 +158,10 @@ class Session(ProgramQuestions):
         in zero-concentrated privacy, in place of epsilon. error: in place of epsilon too, how far answers may be off,
         each with probability `confidence` (0.95 if left out): the least epsilon that reaches it is found and spent
         (then epsilon, if given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or
-        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. Text that begins with EXPLAIN
-        PRIVACY gives what `explain` gives; type checkers, which read no SQL, are told of a Result.
+        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. dialect: whose SQL the text is,
+        as "bigquery" or "postgres"; it is read by that dialect's words and brought to DuckDB's meaning, or refused.
+        Text that begins with EXPLAIN PRIVACY gives what `explain` gives; type checkers, which read no SQL, are told of
+        a Result.
 
         A query that this session has answered at the same loss is answered with the same numbers again, free; over
         tables with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
@@ -165,7 +172,7 @@ class Session(ProgramQuestions):
         if not isinstance(fresh, bool):
             raise InvalidArgument(f"fresh must be True or False, got {as_written(fresh)}.")
         terms = (epsilon, delta, rho, error, confidence)
-        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism)
+        prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         if prepared.explain_only:
             return cast("Result", self._explanation(prepared))
         try:
@@ -175,7 +182,8 @@ class Session(ProgramQuestions):
                 raise
             choice = prepared.releases[0].choice
             law = mechanism if choice is None else choice.chosen
-            raise self._advised(refusal, sql, terms, params=params, strategy=strategy, mechanism=law) from None
+            how = {"params": params, "strategy": strategy, "mechanism": law, "dialect": dialect or self._dialect}
+            raise self._advised(refusal, sql, terms, **how) from None
 
     @property
     def budget(self) -> Budget:
@@ -250,6 +258,7 @@ class Session(ProgramQuestions):
 
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> PreparedQuery:
         terms = self._terms(asked)
+        how["dialect"] = how.get("dialect") or self._dialect
         try:
             prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
         except UnknownGroups as refusal:

@@ -62,6 +62,7 @@ class Arguments(argparse.Namespace):
     mechanism: str
     error: float | None
     params: list[str]
+    dialect: str | None
     dry_run: bool
     no_ledger: bool
     connect: str | None
@@ -201,6 +202,7 @@ def _add_spending(add: _Add) -> None:
     add("--rho", type=number, metavar="X", help="what each query spends, in place of --epsilon")
     add("--error", type=number, metavar="X", help="how far off each answer may be, in place of --epsilon")
     add("--mechanism", metavar="WORD", default="auto", help="auto (default), laplace or gaussian")
+    add("--dialect", metavar="NAME", help="whose SQL the queries are in: bigquery, postgres ... (default: DuckDB's)")
     add("--dry-run", action="store_true", help="explain each query; nothing is asked, nothing is spent")
     add("--fresh", action="store_true", help="draw anew, and pay, what was answered before")
 

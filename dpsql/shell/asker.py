@@ -16,7 +16,8 @@ from dpsql.shell.statements import names_asked_for
 @dataclass
 class Asker:
     """Asks a session, with an epsilon (or rho, or error) and delta for each query, a mechanism, and values for
-    `:name`; None leaves it to the session. consent: what becomes of a large spend."""
+    `:name`; None leaves it to the session. consent: what becomes of a large spend. dialect: whose SQL
+    statements are in."""
 
     session: Session | RemoteSession
     epsilon: float | None = None
@@ -26,6 +27,7 @@ class Asker:
     error: float | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     consent: Consent = field(default_factory=lambda: Consent(everything=True))
+    dialect: str | None = None
 
     def ask(self, sql: str, *, fresh: bool = False) -> Travelling | Telling:
         """The session's answer; an Explanation where the text begins with EXPLAIN PRIVACY. fresh: drawn anew, and
@@ -47,5 +49,6 @@ class Asker:
             "rho": self.rho,
             "mechanism": self.mechanism,
             "error": self.error,
+            "dialect": self.dialect,
             "params": {name: value for name, value in self.params.items() if name in names},
         }

@@ -68,7 +68,7 @@ def shell_for(arguments: Arguments, session: Session | RemoteSession, asked: Seq
     most = arguments.max_epsilon if arguments.connect is not None else None  # a session here has it
     consent = Consent(arguments.yes, arguments.yes_up_to, most, ask=ask, hint=hint)
     price = (arguments.epsilon, delta, arguments.rho)
-    asker = Asker(session, *price, arguments.mechanism, arguments.error, params, consent)
+    asker = Asker(session, *price, arguments.mechanism, arguments.error, params, consent, arguments.dialect)
     shell = Shell(asker, BOX if sys.stdout.isatty() else CSV, dry_run=arguments.dry_run)
     if asked is None:
         shell.interactive, shell.most_rows = sys.stdout.isatty(), MOST_ROWS

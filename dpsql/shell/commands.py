@@ -6,6 +6,7 @@ from dpsql.answer.declared import list_bounds, list_columns, list_keys, list_tab
 from dpsql.core.loss import as_delta, as_epsilon, as_rho
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import TableSchema
+from dpsql.session.foreign import checked_dialect
 from dpsql.session.typed import parameter
 from dpsql.shell.command import Command, Quit, number
 from dpsql.shell.describe import list_budget, list_ledger, tables_of
@@ -149,6 +150,12 @@ def _error(shell: Shell, argument: str) -> str:
 _MECHANISMS = ("auto", "laplace", "gaussian")
 
 
+def _dialect(shell: Shell, argument: str) -> str:
+    if argument:
+        shell.asker.dialect = checked_dialect(argument)
+    return f"dialect {shell.asker.dialect or 'duckdb'}"
+
+
 def _mechanism(shell: Shell, argument: str) -> str:
     if argument and argument not in _MECHANISMS:
         raise InvalidArgument(f'no mechanism "{argument}".{did_you_mean(argument, _MECHANISMS)}')
@@ -182,6 +189,9 @@ COMMANDS = (
     Command(".delta", "[X]", "what each query may spend of delta", _delta, "--delta X"),
     Command(".rho", "[X]", "what each query spends in zero-concentrated privacy", _rho, "--rho X"),
     Command(".error", "[X|off]", "how far off answers may be, in place of epsilon", _error, "--error X"),
+    Command(
+        ".dialect", "[NAME]", "whose SQL statements are in; duckdb for the language's own", _dialect, "--dialect NAME"
+    ),
     Command(".mechanism", "[WORD]", "auto, laplace or gaussian", _mechanism, "--mechanism WORD", _MECHANISMS),
     Command(".param", "[NAME=VALUE]", "a value for :name in queries", _param, "--param NAME=VALUE"),
     *OUTPUT_COMMANDS,

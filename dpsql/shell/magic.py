@@ -92,7 +92,7 @@ class Magic:
         named = {name: self._variables[name] for name in names_asked_for(sql) if name in self._variables}
         how = (options.delta, options.rho, options.mechanism, options.error)
         consent = Consent(options.yes, options.yes_up_to, options.max_epsilon, hint=MAGIC_HINT)
-        return Asker(self._notebook.session(sql), options.epsilon, *how, named, consent)
+        return Asker(self._notebook.session(sql), options.epsilon, *how, named, consent, options.dialect)
 
     def _tables(self) -> str:
         return "\n".join(map(printable, self._notebook.tables())) or "no tables: declare one with dpsql.declare."

@@ -9,7 +9,7 @@ from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.frozen import dataclass
 
 NUMBERS = ("--epsilon", "--delta", "--rho", "--error", "--yes-up-to", "--max-epsilon")
-WORDS = ("--mechanism",)
+WORDS = ("--mechanism", "--dialect")
 FLAGS = ("--fresh", "--plot", "--dry-run", "--yes")
 _OPTION = re.compile(r"(--[^\s=]*)(?:=|\s+|$)(\S*)\s*")
 _BEGINS_SQL = re.compile(r"\s*(?:\(|(?:select|with|explain\s+privacy|show|describe|desc)\s)", re.IGNORECASE)
@@ -17,6 +17,7 @@ _KEPT = re.compile(r"([^<'\"]*?)\s*(=?)\s*<<(.*)", re.DOTALL)
 USAGE = """\
 %dpsql SELECT ...          ask; or %%dpsql with the query in the cell below it. In front of the query may stand
     --epsilon X --delta X --rho X --error X --mechanism WORD     what it may spend, and how
+    --dialect NAME                                               whose SQL it is: bigquery, postgres ...
     --fresh --plot --dry-run                                     drawn anew, and paid; drawn; explained, and free
     --yes --yes-up-to X --max-epsilon X                          a large spend is meant; refused above that
     NAME <<  or  NAME= <<                                        keep the answer, silently or shown
@@ -49,6 +50,7 @@ class Options:
     yes: bool = False
     yes_up_to: float | None = None
     max_epsilon: float | None = None
+    dialect: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ def read_options(line: str) -> Options:
     epsilon, delta, rho, error, yes_up_to, max_epsilon = map(numbers.get, NUMBERS)
     fresh, plot, dry_run, yes = (flag in flags for flag in FLAGS)
     mechanism = words.get("--mechanism", "auto")
-    return Options(epsilon, delta, rest, rho, fresh, error, mechanism, plot, dry_run, yes, yes_up_to, max_epsilon)
+    options = (fresh, error, mechanism, plot, dry_run, yes, yes_up_to, max_epsilon, words.get("--dialect"))
+    return Options(epsilon, delta, rest, rho, *options)
 
 
 def is_query(line: str) -> bool:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
@@ -22,7 +23,7 @@ MOST_NESTING = 32
 _LONGEST_WORD = 40
 
 _DIALECT = Private()
-_EXPLAIN = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
+EXPLAIN_PRIVACY = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
 _PIVOTS = {TokenType.PIVOT, TokenType.UNPIVOT}
 _QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, *_PIVOTS}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
@@ -58,6 +59,16 @@ class Statement:
 def parse(sql: object, *, several: bool = False) -> Statement:
     """Parse one query: a SELECT, or with `several` set operations too. Raises SQLSyntaxError for malformed text,
     UnsupportedSQL for other statements."""
+    sql = checked_text(sql)
+    explain = EXPLAIN_PRIVACY.match(sql)
+    if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
+        sql = " " * explain.end() + sql[explain.end() :]
+    tokens, goal = _goal(sql, checked_tokens(sql))
+    return Statement(sql, _select(sql, tokens, several=several), explain is not None, tuple(tokens), goal)
+
+
+def checked_text(sql: object) -> str:
+    """The text of a query, of a length that is read. Raises SQLSyntaxError."""
     if not isinstance(sql, str):
         raise SQLSyntaxError(f"the query must be text, got {type(sql).__name__}.")
     if len(sql) > MOST_CHARACTERS:
@@ -66,11 +77,7 @@ def parse(sql: object, *, several: bool = False) -> Statement:
         sql.encode()
     except UnicodeEncodeError:  # its words could neither be shown nor written down
         raise SQLSyntaxError("the query holds half of a character (a lone surrogate).") from None
-    explain = _EXPLAIN.match(sql)
-    if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
-        sql = " " * explain.end() + sql[explain.end() :]
-    tokens, goal = _goal(sql, _tokens(sql))
-    return Statement(sql, _select(sql, tokens, several=several), explain is not None, tuple(tokens), goal)
+    return str.__str__(sql)
 
 
 def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
@@ -135,9 +142,10 @@ def _is_number(token: Token) -> bool:
     return token.token_type is TokenType.NUMBER
 
 
-def _tokens(sql: str) -> list[Token]:
+def checked_tokens(sql: str, dialect: Dialect = _DIALECT) -> list[Token]:
+    """The words of a text, no more and no more deeply nested than are read. Raises SQLSyntaxError, UnsupportedSQL."""
     try:
-        tokens = _DIALECT.tokenize(sql)
+        tokens = dialect.tokenize(sql)
     except TokenError as error:
         never_closed = "Missing" in f"{error} {error.__cause__}" or isinstance(error.__cause__, IndexError)
         why = "a quote or comment is never closed" if never_closed else "it holds what is no SQL"
@@ -188,11 +196,12 @@ def _check_pair(sql: str, before: Token | None, token: Token) -> None:
         raise SQLSyntaxError(f'something is missing before "{token.text}".', span=_at(sql, token))
 
 
-def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
+def parsed(sql: str, tokens: list[Token], dialect: Dialect = _DIALECT) -> exp.Expr | None:
+    """The tree of one query; None where the words are none, or several. Raises SQLSyntaxError, UnsupportedSQL."""
     if tokens[0].token_type not in _QUERIES:
         raise _no_select(sql, tokens[0])
     try:
-        trees = _DIALECT.parser().parse(tokens, sql)
+        trees = dialect.parser().parse(tokens, sql)
     except ParseError as error:
         raise _syntax_error(sql, error, tokens) from None
     except RecursionError:
@@ -200,7 +209,11 @@ def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
     except Exception:  # noqa: BLE001 - the parser's own slips on texts that are no queries
         raise SQLSyntaxError("the text cannot be understood as a query.") from None
     _check_signs(sql, tokens)
-    tree = trees[0] if len(trees) == 1 else None
+    return trees[0] if len(trees) == 1 else None
+
+
+def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
+    tree = parsed(sql, tokens)
     if "PIVOT" in sql.upper():
         tree = _without_pivots(sql, tokens, tree)
     if not isinstance(tree, exp.Select) and not (several and isinstance(tree, exp.Query)):

@@ -142,7 +142,8 @@ NAMED: Mapping[type[exp.Expr], str] = {
     exp.UtcTimestamp: CLOCK.format("UTC_TIMESTAMP"),
     exp.Array: "lists ([...]) are not supported.",
     exp.Struct: "structures ({...}) are not supported.",
-    exp.Bracket: "subscripts (x[...]) are not supported. SPLIT_PART(x, '-', 1) gives a part of a text.",
+    exp.Bracket: "subscripts (x[...]) are not supported. SPLIT_PART(x, '-', 1) gives a part of a text, "
+    "and SPLIT(x, '-')[0] of another dialect is read where dialect= names it.",
     exp.Lambda: "lambda functions are not supported.",
     exp.Intersect: _SET.format("INTERSECT"),
     exp.Except: _SET.format("EXCEPT"),

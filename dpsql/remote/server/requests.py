@@ -21,6 +21,7 @@ TERMS: dict[str, tuple[type, ...]] = {
     "confidence": _NUMBER,
     "mechanism": _TEXT,
     "strategy": _TEXT,
+    "dialect": _TEXT,
     "fresh": _FLAG,
 }
 """The fields of a query, beside params, and their types."""

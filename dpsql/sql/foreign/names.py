@@ -1,0 +1,104 @@
+"""The dialects that can be read, and in what their words differ from DuckDB's.
+
+Sources: the SQL reference of each engine, for its default settings. Of a dialect that is not listed nothing is assumed:
+words whose meaning differs between engines are refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from sqlglot.dialects.dialect import Dialects
+
+from dpsql.errors import InvalidArgument, as_written, did_you_mean
+from dpsql.schema.frozen import dataclass
+
+_SYNONYMS = {"mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql"}
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What words of a dialect mean. The defaults are for dialects of which that is not known."""
+
+    name: str = ""
+    sunday: int | None = None
+    """The number that DAYOFWEEK (DOW) gives a Sunday: 0, 1, or 7 where Monday is 1."""
+    iso_weeks: bool = False
+    """WEEK in EXTRACT, and WEEK(x), are weeks of ISO 8601."""
+    monday_weeks: bool = False
+    """DATE_TRUNC to a week goes back to Monday."""
+    monday_borders: bool = False
+    """Differences in weeks count Mondays."""
+    whole_units: bool = False
+    """A difference in months counts months that are complete, not borders of months between both."""
+    casts_cut: bool | None = None
+    """A cast of a number to an integer drops what is behind the point; False: it takes the nearest one."""
+    ignores_case: bool = False
+    """LIKE and regular expressions take capital and small letters for the same."""
+    counts_bytes: bool = False
+    """LENGTH is a number of bytes."""
+    days_are_numbers: bool = False
+    """The difference of two dates is a number of days, and date + 1 is the next day."""
+    whole_seconds: bool = False
+    """SECOND in EXTRACT has no fraction."""
+    real_decimals: bool = False
+    """DECIMAL and NUMERIC without a size keep what is behind the point."""
+
+
+_POSTGRES = Habits(
+    sunday=0,
+    iso_weeks=True,
+    monday_weeks=True,
+    casts_cut=False,
+    days_are_numbers=True,
+    whole_seconds=False,
+    real_decimals=True,
+)
+_MYSQL = Habits(sunday=1, whole_units=True, casts_cut=False, ignores_case=True, counts_bytes=True, whole_seconds=True)
+_PRESTO = Habits(sunday=7, iso_weeks=True, monday_weeks=True, whole_units=True, casts_cut=False, whole_seconds=True)
+_SPARK = Habits(sunday=1, iso_weeks=True, monday_weeks=True, whole_units=True, casts_cut=True)
+HABITS: Mapping[str, Habits] = MappingProxyType(
+    {
+        "bigquery": Habits(sunday=1, monday_weeks=True, casts_cut=False, whole_seconds=True, real_decimals=True),
+        "clickhouse": Habits(casts_cut=True, counts_bytes=True),
+        "databricks": _SPARK,
+        "hive": replace(_SPARK, whole_units=False),
+        "materialize": _POSTGRES,
+        "mysql": _MYSQL,
+        "oracle": Habits(casts_cut=False, days_are_numbers=True, whole_seconds=False, real_decimals=True),
+        "postgres": _POSTGRES,
+        "presto": _PRESTO,
+        "redshift": replace(_POSTGRES, real_decimals=False),
+        "risingwave": _POSTGRES,
+        "snowflake": Habits(
+            sunday=0,
+            iso_weeks=True,
+            monday_weeks=True,
+            monday_borders=True,
+            casts_cut=False,
+            days_are_numbers=True,
+            whole_seconds=True,
+        ),
+        "spark": _SPARK,
+        "sqlite": Habits(casts_cut=True, ignores_case=True, real_decimals=True),
+        "trino": _PRESTO,
+        "tsql": Habits(sunday=1, casts_cut=True, ignores_case=True, whole_seconds=True),
+    }
+)
+
+
+def habits_of(dialect: object) -> Habits:
+    """The habits of a dialect, with the name by which sqlglot knows it. Raises InvalidArgument."""
+    known = sorted({each.value for each in Dialects if each.value} | set(_SYNONYMS))
+    if not isinstance(dialect, str):
+        raise InvalidArgument(f"dialect must be the name of an SQL dialect, got {as_written(dialect)}.")
+    folded = str.__str__(dialect).casefold()
+    if folded not in known:
+        shown = as_written(folded[:40])
+        raise InvalidArgument(
+            f"no dialect {shown}.{did_you_mean(folded[:40], known)}", hint=f"The dialects are {', '.join(known)}."
+        )
+    name = _SYNONYMS.get(folded, folded)
+    return replace(HABITS.get(name, Habits()), name=name)
