@@ -50,7 +50,18 @@ _SAME = (
 """Of the kind of what is in them."""
 _BOTH = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div)
 _TRUTHS = (exp.Predicate, exp.Not, exp.And, exp.Or, exp.Boolean)
-_TEXTS = (exp.Upper, exp.Lower, exp.Concat, exp.Substring, exp.Trim, exp.TimeToStr, exp.ToChar, exp.SplitPart, exp.Left)
+_TEXTS = (
+    exp.Upper,
+    exp.Lower,
+    exp.Concat,
+    exp.Substring,
+    exp.Trim,
+    exp.TimeToStr,
+    exp.ToChar,
+    exp.SplitPart,
+    exp.Left,
+    exp.DPipe,
+)
 _NUMBERS = {Kind.WHOLE, Kind.REAL}
 
 
@@ -94,8 +105,6 @@ class Kinds:
             return self.of(inner, deep)
         if isinstance(node, exp.Round | exp.Ceil | exp.Floor | exp.Trunc):
             return Kind.WHOLE if self.of(node.this, deep) is Kind.WHOLE else Kind.REAL
-        if isinstance(node, exp.DPipe):
-            return Kind.TEXT
         if isinstance(node, _BOTH):
             return _joined((self.of(node.this, deep), self.of(node.expression, deep)))
         if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least | exp.Nullif):

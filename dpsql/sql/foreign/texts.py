@@ -105,8 +105,8 @@ def extracted(node: exp.Expr, reading: Reading) -> exp.Expr | None:
                 node, "which group of the pattern is meant is not certain.", "Write the group as third argument."
             )
         group = number(0)
-    found = called("REGEXP_EXTRACT", node.this, pattern, group)
+    part = called("REGEXP_EXTRACT", node.this, pattern, group)
     if reading.habits.name in ("spark", "databricks", "hive"):
-        return found
+        return part
     matched = called("REGEXP_MATCHES", node.this.copy(), pattern.copy())
-    return exp.Case(ifs=[exp.If(this=matched, true=found)])
+    return exp.Case(ifs=[exp.If(this=matched, true=part)])
