@@ -12,7 +12,7 @@ import pytest
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
     "files, first question": 159,  # 0119, 0116, 0117, constants (0063), later releases (0086), 0105, 0113
-    "functions, first question": 1_319,  # 0119, 0121, 0116, 0074, 0063, 0070, 0086, 0093, 0031, 0033, 0034, 0039, 0048
+    "functions, first question": 1_320,  # 0125, 0119, 0121, 0116, 0074, 0063, 0070, 0086, 0093, 0031, 0033, 0034, 0039
     "files, known question": 57,  # 0119, 0121, engines with words of their own (0053, 0055), warnings beside an answer
     "functions, known question": 337,  # 0119, 0121, what an earlier release showed is asked for, and is none (0086)
     "modules of dpsql.query": 200,  # 0119, 0116, 0117, 0093, 0063, 0074, 0050, 0056, 0039, 0042, 0048
