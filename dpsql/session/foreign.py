@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from dpsql.errors import DPSQLError
+from dpsql.errors import DPSQLError, InternalError, SQLSyntaxError
 from dpsql.sql.catalog import Catalog
+
+if TYPE_CHECKING:
+    from dpsql.sql.foreign.translate import Translation
 
 OWN = "duckdb"
 
@@ -26,9 +30,25 @@ def in_own_words(sql: object, dialect: object, catalog: Catalog) -> Iterator[str
         return
     from dpsql.sql.foreign.translate import translate
 
-    translation = translate(sql, dialect, catalog)
+    translation = _translated(translate, sql, dialect, catalog)
     try:
         yield translation.written
     except DPSQLError as refusal:
         refusal.span = translation.place(refusal.span)
         raise
+
+
+def _translated(translate: Callable[..., Translation], *asked: object) -> Translation:
+    """What translate makes. Anything but a refusal is a fault of this code, and no words of it are passed on."""
+    try:
+        return translate(*asked)
+    except DPSQLError:
+        raise
+    except RecursionError:
+        raise SQLSyntaxError("the query is nested too deeply.") from None
+    except Exception as error:  # noqa: BLE001 - the parser's trees of odd texts
+        failed = type(error).__name__
+    raise InternalError(
+        f"the text could not be read ({failed}). Nothing was read of people's rows and nothing was charged.",
+        hint="This is a fault of dpsql, not of the query. Please report it.",
+    )

@@ -165,6 +165,7 @@ def test_what_keeps_an_answer(line: str, kept: Kept):
             "--plot --dry-run --error 5 --mechanism laplace x",
             Options(None, None, "x", error=5, mechanism="laplace", plot=True, dry_run=True),
         ),
+        ("--dialect mysql x", Options(None, None, "x", dialect="mysql")),
         ("--delta 0 SELECT 1 -- 2", Options(None, 0, "SELECT 1 -- 2")),
     ],
 )

@@ -230,6 +230,8 @@ def test_the_last_answer_again_and_drawn_is_free(shell: Shell, capsys: pytest.Ca
         (".keys", "people", "people.city  'Brest', 'Lyon'"),
         (".param", "low=20", ":low = 20"),
         (".mechanism", "laplace", "mechanism laplace"),
+        (".dialect", "", "dialect duckdb"),
+        (".dialect", "postgresql", "dialect postgres"),
         (".error", "50", "each query spends the least epsilon that keeps answers within 50"),
         (".pager", "off", "pager off"),
         (".confirm", "off", "nothing is asked about before it is spent"),
@@ -247,6 +249,7 @@ def test_commands_that_set_and_tell(word: str, argument: str, text: str, shell: 
         (".timer", "maybe"),
         (".mode", "x"),
         (".mechanism", "x"),
+        (".dialect", "x"),
         (".param", "x"),
         (".once", ""),
         (".read", ""),
@@ -335,6 +338,8 @@ def test_a_dry_run_and_an_error_on_the_command_line(run: Runs):
     assert out.startswith("Protects")
     code = main(["people.csv", "--budget", "9", "--error", "50", "--mechanism", "laplace", "-c", COUNT])
     assert code == 0
+    ours = "SELECT COUNT(*) AS n FROM `people` WHERE age LIKE '3%'"
+    assert main(["people.csv", "--budget", "9", "--epsilon", "1", "--dialect", "mysql", "-c", ours]) == 0
 
 
 def test_files_are_private_to_nobody_but_keep_their_rights(tmp_path: Path):

@@ -5,14 +5,27 @@ The expected values are from the engines' references, by hand: 2024-03-03 is a S
 
 from __future__ import annotations
 
+import random
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 import pytest
+import sqlglot
 from sqlglot.dialects.dialect import Dialects
+from sqlglot.errors import SqlglotError
 
 import dpsql
-from dpsql.errors import DPSQLError, InvalidArgument, SQLSyntaxError, UnknownColumn, UnknownTable, UnsupportedSQL
+from dpsql.errors import (
+    DPSQLError,
+    InternalError,
+    InvalidArgument,
+    SQLSyntaxError,
+    UnknownColumn,
+    UnknownTable,
+    UnsupportedSQL,
+)
+from tests.sql.statement_grammar import fuzz_session, written
 
 EPSILON = 1e6
 ROWS = 4
@@ -274,7 +287,10 @@ def test_what_is_no_dialect_is_refused_by_name(dialect: Any):
         ask("SELECT COUNT(*) FROM t", dialect)
 
 
-@pytest.mark.parametrize("sql", ["SELECT COUNT(* FROM t", "", "SELECT", "DELETE FROM t", "SELECT 1; SELECT 2", "'"])
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT COUNT(* FROM t", "", "WITHIN 5", "EXPLAIN PRIVACY ", "SELECT", "DELETE FROM t", "SELECT 1; SELECT 2", "'"],
+)
 def test_what_is_no_query_is_refused(sql: str):
     with pytest.raises((SQLSyntaxError, UnsupportedSQL)):
         ask(sql, "postgres")
@@ -284,6 +300,9 @@ def test_the_words_about_privacy_stand_around_it():
     assert "Protects" in str(ask("EXPLAIN PRIVACY SELECT COUNT(*) FROM `t`", "mysql"))
     found = dpsql.query({"t": FRAME}, "SELECT COUNT(*) FROM `t` WITHIN 5 CONFIDENCE 95", epsilon=9, dialect="mysql")
     assert found.loss.epsilon < 9
+    commented = "SELECT COUNT(*) FROM `t` -- WITHIN 5"
+    found = dpsql.query({"t": FRAME}, commented, epsilon=9, dialect="mysql")
+    assert found.loss.epsilon == 9
     with pytest.raises(UnsupportedSQL, match="WITH DIFFERENTIAL_PRIVACY"):
         ask("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM t", "bigquery")
 
@@ -310,3 +329,25 @@ def test_one_question_in_two_dialects_is_paid_once():
         session.query("SELECT COUNT(*) AS n FROM t WHERE a // b = 3", epsilon=1)
         session.query("SELECT COUNT(*) AS n FROM t WHERE a / b = 3", epsilon=1, dialect="postgres")
         assert session.spent.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "dialect", ["bigquery", "clickhouse", "mysql", "oracle", "postgres", "snowflake", "spark", "tsql"]
+)
+def test_random_statements_have_a_plan_or_a_refusal(dialect: str):
+    """The grammar's statements as the dialect would read them, and as sqlglot writes them for it."""
+    session = fuzz_session()
+    planned = 0
+    for seed in range(60):
+        chance = random.Random(f"{dialect} {seed}")
+        sql = written("statement", chance.randrange, depth=3, odd=60)
+        with suppress(SqlglotError):
+            sql = sqlglot.transpile(sql, read="duckdb", write=dialect)[0] if seed % 2 else sql
+        try:
+            session.quote(sql, epsilon=1, dialect=dialect)
+            planned += 1
+        except InternalError as error:
+            raise AssertionError(f"{error}\n{sql}") from None
+        except DPSQLError:
+            pass
+    assert planned >= 1, "else nothing but refusals was tried"

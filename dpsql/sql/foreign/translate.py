@@ -7,7 +7,7 @@ from functools import cached_property
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokens import Token
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
@@ -56,28 +56,29 @@ def translate(sql: object, dialect: object, catalog: Catalog) -> Translation:
         )
     explain = EXPLAIN_PRIVACY.match(text)
     before = text[: explain.end()] if explain else ""
-    goal = _GOAL.search(text)
-    after = f" {text[goal.start() :]}" if goal else ""
-    body = " " * len(before) + (text[len(before) : goal.start()] if goal else text[len(before) :])
-    words, tree = _read(text, body, habits)
+    words, tree, after = _read(" " * len(before) + text[len(before) :], habits)
     reading = Reading(text, habits, Kinds(tree, catalog.tables.values()))
     try:
         written = Private().generate(
             _in_own_words(tree, reading), unsupported_level=ErrorLevel.IMMEDIATE, comments=False
         )
-    except UnsupportedError:
+    except SqlglotError:  # it cannot be written, or a part of it be read
         raise UnsupportedSQL(f"something in the text has no counterpart here for {habits.name}.") from None
     return Translation(text, tuple(words), f"{'EXPLAIN PRIVACY ' if before else ''}{written}{after}")
 
 
-def _read(text: str, body: str, habits: Habits) -> tuple[list[Token], exp.Query]:
-    """The words of the dialect and their tree."""
+def _read(text: str, habits: Habits) -> tuple[list[Token], exp.Query, str]:
+    """The words of the dialect, their tree, and what of the language stands after them (WITHIN)."""
     dialect = Dialect.get_or_raise(habits.name)
-    words = checked_tokens(body, dialect)
-    tree = parsed(text, words, dialect)
+    words, goal = checked_tokens(text, dialect), _GOAL.search(text)
+    place = next((at for at, word in enumerate(words) if goal is not None and word.start == goal.start()), len(words))
+    after = f" {text[words[place].start :]}" if words[place:] else ""
+    if not words[:place]:
+        raise SQLSyntaxError("the query is empty.", hint="Write, for example, SELECT COUNT(*) FROM table.")
+    tree = parsed(text, words[:place], dialect)
     if not isinstance(tree, exp.Query):
         raise SQLSyntaxError(f"the text cannot be understood as a query of {habits.name}.")
-    return words, tree
+    return words[:place], tree, after
 
 
 def _in_own_words(tree: exp.Query, reading: Reading) -> exp.Query:
