@@ -97,6 +97,12 @@ TRUE = [
     ("snowflake", "GREATEST(a, nothing) IS NULL"),
     ("postgres", "GREATEST(a, nothing) = 7"),
     ("spark", "GREATEST(a, nothing) = 7"),
+    ("tsql", "GREATEST(a, nothing) = 7"),
+    ("oracle", "GREATEST(a, nothing) IS NULL"),
+    ("presto", "GREATEST(a, nothing) IS NULL"),
+    ("hive", "LEAST(a, nothing) IS NULL"),
+    ("oracle", "t || NULLIF(s, s) = 'Ab'"),
+    ("postgres", "(t || NULLIF(s, s)) IS NULL"),
     ("mysql", "a <=> 7"),
     ("oracle", "NVL2(nothing, 1, 2) = 2"),
     ("oracle", "DECODE(a, 7, 1, 0) = 1"),
@@ -190,6 +196,8 @@ TRUE = [
     ("bigquery", "leap = PARSE_DATE('%Y-%m-%d', '2024-02-29')"),
 ]  # fmt: skip
 REFUSED = [
+    ("drill", "GREATEST(a, b) = 7", "GREATEST"),
+    ("clickhouse", "LEAST(a, b) = 2", "NULL"),
     ("mysql", "WEEK(sunday) = 9", "WEEK"),
     ("bigquery", "EXTRACT(WEEK FROM sunday) = 9", "WEEK"),
     ("tsql", "DATEPART(week, sunday) = 9", "WEEK"),
@@ -250,6 +258,17 @@ STATEMENTS = [
 def test_whole_statements_are_answered(dialect: str, sql: str):
     frame = ask(sql, dialect, keys={"a": [7, 8]}).df
     assert frame.values.tolist() == [[7, ROWS]]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "all_there_are"), [("mysql", True), ("hive", True), ("spark", False), ("oracle", False)]
+)
+def test_spreads_divide_by_what_the_dialect_divides_by(dialect: str, all_there_are: bool):
+    frame = pd.DataFrame({"v": [0.0, 2.0] * 2})
+    made = dpsql.query(
+        {"t": frame}, "SELECT VARIANCE(v) AS s FROM t", epsilon=1e9, bounds={"v": (0, 2)}, dialect=dialect
+    )
+    assert made.df.s[0] == pytest.approx(1.0 if all_there_are else 4 / 3, abs=1e-3)
 
 
 @pytest.mark.parametrize(("dialect", "order"), [("mysql", [None, 1]), ("postgres", [1, None]), ("spark", [None, 1])])

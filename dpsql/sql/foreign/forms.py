@@ -18,18 +18,18 @@ _VALUES = (
 _OPERATORS = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Between, exp.In, exp.Is, exp.Escape, exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe,
-    exp.Case, exp.If, exp.ILike, exp.Xor,
+    exp.Case, exp.If, exp.ILike, exp.Xor, exp.All, exp.Any,
 )  # fmt: skip
 _AGGREGATES = (
     exp.Count, exp.CountIf, exp.ApproxDistinct, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.AnyValue, exp.Median, exp.Mode,
-    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.PercentileCont, exp.PercentileDisc,
+    exp.StddevPop, exp.StddevSamp, exp.VariancePop, exp.PercentileCont, exp.PercentileDisc,
     exp.ApproxQuantile, exp.Quantile, exp.LogicalOr, exp.LogicalAnd, exp.Corr, exp.CovarPop, exp.CovarSamp,
     exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead,
     exp.FirstValue, exp.LastValue,
 )  # fmt: skip
 _FUNCTIONS = (
-    exp.Coalesce, exp.Nullif, exp.Nvl2, exp.Greatest, exp.Least, exp.SafeDivide, exp.Abs, exp.Ceil, exp.Floor,
-    exp.Trunc, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Sign, exp.Upper, exp.Lower, exp.Trim, exp.Concat, exp.Replace,
+    exp.Coalesce, exp.Nullif, exp.Nvl2, exp.SafeDivide, exp.Abs, exp.Ceil, exp.Floor,
+    exp.Trunc, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow, exp.Sign, exp.Upper, exp.Lower, exp.Trim, exp.Replace,
     exp.StartsWith, exp.EndsWith, exp.Contains, exp.Left, exp.Right, exp.Pad, exp.RegexpReplace, exp.DecodeCase,
 )  # fmt: skip
 _TIMES = (

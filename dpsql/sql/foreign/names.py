@@ -43,6 +43,10 @@ class Habits:
     """The difference of two dates is a number of days, and date + 1 is the next day."""
     whole_seconds: bool = False
     """SECOND in EXTRACT has no fraction."""
+    skips_nulls: bool | None = None
+    """GREATEST and LEAST leave NULLs out; False: they are NULL beside one."""
+    samples: bool | None = None
+    """STDDEV and VARIANCE divide by n - 1; False: by n."""
     real_decimals: bool = False
     """DECIMAL and NUMERIC without a size keep what is behind the point."""
 
@@ -53,21 +57,48 @@ _POSTGRES = Habits(
     monday_weeks=True,
     casts_cut=False,
     days_are_numbers=True,
-    whole_seconds=False,
+    skips_nulls=True,
+    samples=True,
     real_decimals=True,
 )
-_MYSQL = Habits(sunday=1, whole_units=True, casts_cut=False, ignores_case=True, counts_bytes=True, whole_seconds=True)
-_PRESTO = Habits(sunday=7, iso_weeks=True, monday_weeks=True, whole_units=True, casts_cut=False, whole_seconds=True)
-_SPARK = Habits(sunday=1, iso_weeks=True, monday_weeks=True, whole_units=True, casts_cut=True)
+_MYSQL = Habits(
+    sunday=1,
+    whole_units=True,
+    casts_cut=False,
+    ignores_case=True,
+    counts_bytes=True,
+    whole_seconds=True,
+    skips_nulls=False,
+    samples=False,
+)
+_PRESTO = Habits(
+    sunday=7,
+    iso_weeks=True,
+    monday_weeks=True,
+    whole_units=True,
+    casts_cut=False,
+    whole_seconds=True,
+    skips_nulls=False,
+    samples=True,
+)
+_SPARK = Habits(
+    sunday=1, iso_weeks=True, monday_weeks=True, whole_units=True, casts_cut=True, skips_nulls=True, samples=True
+)
+_TSQL = Habits(sunday=1, casts_cut=True, ignores_case=True, whole_seconds=True, skips_nulls=True, samples=True)
 HABITS: Mapping[str, Habits] = MappingProxyType(
     {
-        "bigquery": Habits(sunday=1, monday_weeks=True, casts_cut=False, whole_seconds=True, real_decimals=True),
-        "clickhouse": Habits(casts_cut=True, counts_bytes=True),
+        "athena": _PRESTO,
+        "bigquery": Habits(
+            sunday=1, casts_cut=False, whole_seconds=True, skips_nulls=False, samples=True, real_decimals=True
+        ),
+        "clickhouse": Habits(casts_cut=True, counts_bytes=True, samples=False),
         "databricks": _SPARK,
-        "hive": replace(_SPARK, whole_units=False),
+        "dune": _PRESTO,
+        "fabric": _TSQL,
+        "hive": replace(_SPARK, whole_units=False, skips_nulls=False, samples=False),
         "materialize": _POSTGRES,
         "mysql": _MYSQL,
-        "oracle": Habits(casts_cut=False, days_are_numbers=True, whole_seconds=False, real_decimals=True),
+        "oracle": Habits(casts_cut=False, days_are_numbers=True, skips_nulls=False, samples=True, real_decimals=True),
         "postgres": _POSTGRES,
         "presto": _PRESTO,
         "redshift": replace(_POSTGRES, real_decimals=False),
@@ -80,11 +111,14 @@ HABITS: Mapping[str, Habits] = MappingProxyType(
             casts_cut=False,
             days_are_numbers=True,
             whole_seconds=True,
+            skips_nulls=False,
+            samples=True,
         ),
         "spark": _SPARK,
-        "sqlite": Habits(casts_cut=True, ignores_case=True, real_decimals=True),
+        "spark2": _SPARK,
+        "sqlite": Habits(casts_cut=True, ignores_case=True, skips_nulls=False, real_decimals=True),
         "trino": _PRESTO,
-        "tsql": Habits(sunday=1, casts_cut=True, ignores_case=True, whole_seconds=True),
+        "tsql": _TSQL,
     }
 )
 

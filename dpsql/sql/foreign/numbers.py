@@ -76,3 +76,21 @@ def added(node: exp.Expr, reading: Reading) -> exp.Expr | None:
             node, f"+ and - of dates are not read from {reading.habits.name}.", "Write DATEDIFF or DATE_ADD."
         )
     return None
+
+
+def extreme(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+    """GREATEST and LEAST, which sqlglot writes so that they are NULL beside a NULL where the node says so."""
+    if reading.habits.skips_nulls is None:
+        raise reading.uncertain(node, "GREATEST beside a NULL", "Write CASE WHEN a > b THEN a ELSE b END.")
+    node.set("ignore_nulls", reading.habits.skips_nulls)
+    return None
+
+
+def spread(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+    """STDDEV and VARIANCE: of a sample, or of all there are."""
+    samples, standard = reading.habits.samples, isinstance(node, exp.Stddev)
+    if samples is None:
+        raise reading.uncertain(node, "STDDEV or VARIANCE", "Write STDDEV_SAMP, STDDEV_POP, VAR_SAMP or VAR_POP.")
+    if samples:
+        return None
+    return (exp.StddevPop if standard else exp.VariancePop)(this=node.this)

@@ -110,3 +110,11 @@ def extracted(node: exp.Expr, reading: Reading) -> exp.Expr | None:
         return part
     matched = called("REGEXP_MATCHES", node.this.copy(), pattern.copy())
     return exp.Case(ifs=[exp.If(this=matched, true=part)])
+
+
+def joined(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+    """|| and CONCAT: for Oracle a NULL is an empty text in them."""
+    if reading.habits.name != "oracle":
+        return None
+    parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+    return called("CONCAT", *parts)
