@@ -16,16 +16,16 @@ def place_in(text: str, words: Sequence[Token], span: Span, written: Sequence[To
 
     text, words: the user's. span, written: a place in the text that was written of it, and that text's words."""
     there, here = _by_spelling(words), _by_spelling(written)
-    found = [
+    origins = [
         words[there[spelling][turn]]
         for spelling, places in here.items()
         if len(there.get(spelling, ())) == len(places)
         for turn, place in enumerate(places)
         if written[place].start <= span.end and written[place].end >= span.start
     ]
-    if not found:
+    if not origins:
         return None
-    return Span(text, min(each.start for each in found), max(each.end for each in found))
+    return Span(text, min(each.start for each in origins), max(each.end for each in origins))
 
 
 def _by_spelling(words: Sequence[Token]) -> Mapping[str, list[int]]:
