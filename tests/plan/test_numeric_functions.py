@@ -246,7 +246,10 @@ def test_duckdbs_own_function(name: str, kinds: tuple[Type, ...], sql: str, unde
     expr = made(name, *(arg.expr(f"a{place}") for place, arg in enumerate(args)))
     rows = rows_of(args)
     compared = 0
-    text = sql.format("a0.v", "a1.v")
+    texts = ["a0.v", "a1.v"]
+    if name == "int_divide" and set(kinds) == {I}:  # where DuckDB fails at an overflow
+        texts[0] = "NULLIF(a0.v, CASE WHEN a1.v = -1 THEN -9223372036854775807 - 1 END)"
+    text = sql.format(*texts)
     found = selected(args, f"NULLIF({text}, 'NaN')" if expr.type is R else text)
     for row, ours, (theirs,) in zip(rows, computed(expr, rows), found, strict=True):
         if None not in row and undefined(*row):

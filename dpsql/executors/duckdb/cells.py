@@ -106,7 +106,7 @@ def cell_text(
 
 
 def _integer(text: str, kind: str, *, clips: bool) -> str | None:
-    """Numbers with a fraction are none. No query tells numbers of wide types above all INTEGERs apart."""
+    """Numbers with a fraction are none. Numbers of wide types beyond 64 bits are the nearest INTEGER."""
     if kind in _WHOLE or kind == "BOOLEAN":
         return f"CAST({text} AS BIGINT)"
     if kind in _WIDE:
@@ -114,7 +114,7 @@ def _integer(text: str, kind: str, *, clips: bool) -> str | None:
     read = _nearest if clips else "TRY_CAST({} AS BIGINT)".format
     if kind in _DOUBLES:
         return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {read(text)} END"
-    return f"CASE WHEN {_is_whole(text)} THEN {read(text)} END" if kind == "DECIMAL" else None
+    return f"CASE WHEN {_is_whole(text)} THEN {read(_huge(text))} END" if kind == "DECIMAL" else None
 
 
 def _nearest(number: str) -> str:

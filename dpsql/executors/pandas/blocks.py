@@ -146,7 +146,7 @@ def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools 
 
 def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips: bool = False) -> Vector:
     """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL. clips: as of
-    `read_cells`. No query tells unsigned numbers above all INTEGERs apart."""
+    `read_cells`. Unsigned numbers above all INTEGERs are the largest one."""
     values = laid_out(values)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
