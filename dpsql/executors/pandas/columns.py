@@ -96,11 +96,11 @@ class ColumnStore:
         """A column of texts, or one that is held as codes, by its distinct values."""
         if name not in self._encoded:
             column = self.column(name)
-            found = encode(
+            texts = encode(
                 self.series(name), column.type, default_value(column), _reader_of(column), column.zone,
                 clips=column.bounds is not None,
             )  # fmt: skip
-            self._encoded[name] = Encoded(found.codes, _declared(found.dictionary, column), found.nulls)
+            self._encoded[name] = Encoded(texts.codes, _declared(texts.dictionary, column), texts.nulls)
         return self._encoded[name]
 
     def numbered(self, name: str) -> tuple[Codes, Vector]:

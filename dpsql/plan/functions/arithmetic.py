@@ -151,11 +151,11 @@ def _opposite(operation: Callable[..., Array]) -> Kernel:
     """-x or ABS(x): NULL for the least integer."""
 
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
-        made = strict(operation)(kind, vectors)
+        result = strict(operation)(kind, vectors)
         values = vectors[0].values
         if kind is not Type.INTEGER or values.min(initial=0) > LEAST_INTEGER:
-            return made
-        return Vector(made.values, and_valid(values != LEAST_INTEGER, made.valid))
+            return result
+        return Vector(result.values, and_valid(values != LEAST_INTEGER, result.valid))
 
     return kernel
 
