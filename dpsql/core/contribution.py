@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dpsql.core.row_limits import without_row_limits
 from dpsql.core.stability import Stability, stability
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
@@ -37,7 +38,8 @@ class Bounds:
 def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     """The bounds of a plan. Raises MissingBounds where one unit could have any number of rows and nothing is declared,
     InvalidPrivacyParameter for limits beyond reason."""
-    below = stability(plan.input)
+    # Row limits bound the work of joins. How many rows count is what owners and the text say, with or without them.
+    below = stability(without_row_limits(plan.input))
     grouped = bool(plan.keys)
     check_fan_outs(plan.input)
     if not below.declared:

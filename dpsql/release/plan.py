@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 
 from dpsql.core.loss import Allowance
+from dpsql.core.row_limits import limit_join_inputs
 from dpsql.core.sensitivity import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
@@ -37,6 +38,7 @@ def planned(
     so that what cannot be planned is refused before any row is read.
 
     Raises what `analyse` and `calibrate` raise."""
+    query = replace(query, plan=limit_join_inputs(query.plan, options))
     loose = loose_columns(query, known_of(query.plan.input))
     if not loose:
         analysis = analyse(query.plan, neighbours, options)
