@@ -149,12 +149,12 @@ class _Limiter:
         """Everything that the query reads of the rows of one side. Where a table stands twice in the query, both sides
         compare the same columns, so that a self-join keeps the same rows on both sides."""
         names = _names_of(side)
-        found = [each for each in self.read if each.table in names]
+        compared = [each for each in self.read if each.table in names]
         if not any(isinstance(node, Windows) for node in nodes_of(side)):
             # Rows that a window cannot tell apart differ in no column that the query reads of them; they may in others.
             scans = [scan for scan in row_scans_of(side) if scan.name in names]
-            found += [column for scan in scans for column in self._of_other_scans(scan)]
-        return tuple(dict.fromkeys(_comparable(column) for column in sorted(found, key=_place)))
+            compared += [column for scan in scans for column in self._of_other_scans(scan)]
+        return tuple(dict.fromkeys(_comparable(column) for column in sorted(compared, key=_place)))
 
     def _of_other_scans(self, scan: Scan) -> Iterator[Column]:
         """The columns that the query reads of the same table elsewhere, as columns of this scan."""
@@ -166,25 +166,29 @@ class _Limiter:
 def _declared_rows(source: Source) -> int | None:
     """The rows of one unit in a source, as owners declare them; None where nothing is declared, or all is public."""
     if isinstance(source, Scan):
-        limits = source.table.limits
-        if source.table.public or limits.rows is not None:
-            return None if source.table.public else max(1, limits.rows or 1)
-        if limits.groups is not None and limits.per_group is not None:
-            return max(1, limits.groups * limits.per_group)
-        return stability(source).expected
+        return _of_table(source)
     if isinstance(source, Union):
         private = [each.input for each in source.branches if stability(each.input).by_unit]
-        numbers = [_declared_rows(each) for each in private]
-        return None if None in numbers else sum(each for each in numbers if each is not None) or None
+        numbers = [each for each in map(_declared_rows, private) if each is not None]
+        return sum(numbers) if numbers and len(numbers) == len(private) else None
     if isinstance(source, PerUnit) and source.alone:
         return 1
-    if not isinstance(source, Join):
-        return _declared_rows(inputs_of(source)[0])
-    left, right = _declared_rows(source.left), _declared_rows(source.right)
-    if not stability(source.right).by_unit:
-        right = source.matches
-    times = 1 if not _multiplies(source) else right
+    left = _declared_rows(inputs_of(source)[0])
+    if not isinstance(source, Join) or not _multiplies(source):
+        return left
+    times = _declared_rows(source.right) if stability(source.right).by_unit else source.matches
     return None if left is None or times is None else left * max(1, times)
+
+
+def _of_table(scan: Scan) -> int | None:
+    limits = scan.table.limits
+    if scan.table.public:
+        return None
+    if limits.rows is not None:
+        return max(1, limits.rows)
+    if limits.groups is not None and limits.per_group is not None:
+        return max(1, limits.groups * limits.per_group)
+    return stability(scan).expected
 
 
 def _divided(terms: Terms, side: Source) -> tuple[Terms, Terms]:

@@ -206,8 +206,8 @@ def exprs_of(node: Source) -> Iterator[Expr]:
         yield from (*node.keys, *(expr for each in node.aggregations for expr in each.arguments))
     elif isinstance(node, Windows):
         yield from (*(expr for call in node.calls for expr in call.exprs()), *node.ties)
-    elif isinstance(node, RowLimit):
-        yield from node.compared
+    else:
+        yield from getattr(node, "compared", ())  # of a row limit
 
 
 def scans_of(source: Source) -> Iterator[Scan]:

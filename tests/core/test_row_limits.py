@@ -177,7 +177,7 @@ QUESTIONS = (
     "SELECT tag, COUNT(*), SUM(e.y) FROM e JOIN tags ON e.k = tags.k GROUP BY tag",
     "SELECT COUNT(*), COUNT(b.y) FROM p LEFT JOIN e AS b ON p.pid = b.pid AND b.y > 0",
     "SELECT COUNT(*) FROM e WHERE EXISTS (SELECT 1 FROM e AS b WHERE b.pid = e.pid AND b.y < e.y)",
-    "SELECT n, COUNT(*) FROM (SELECT a.pid, COUNT(*) AS n FROM e a JOIN e b ON a.pid = b.pid GROUP BY a.pid) GROUP BY n",
+    "SELECT n, COUNT(*) FROM (SELECT a.pid, COUNT(*) AS n FROM e a JOIN e b USING (pid) GROUP BY a.pid) GROUP BY n",
     "SELECT COUNT(*) FROM (SELECT pid, y FROM e UNION ALL SELECT pid, x FROM p) AS a JOIN e ON a.pid = e.pid",
 )  # fmt: skip
 
@@ -220,7 +220,7 @@ def limit_above_the_join(patch: Patch) -> None:
         first = next((node for node in nodes_of(limited.input) if isinstance(node, RowLimit)), None)
         return plan if first is None else replace(plan, input=RowLimit(plan.input, first.most, ()))
 
-    patch.setattr("dpsql.release.plan.limit_join_inputs", above)
+    patch.setattr(row_limits, "limit_join_inputs", above)
 
 
 def limit_before_conditions(patch: Patch) -> None:
