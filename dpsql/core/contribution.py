@@ -38,7 +38,7 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     """The bounds of a plan. Raises MissingBounds where one unit could have any number of rows and nothing is declared,
     InvalidPrivacyParameter for limits beyond reason."""
     source = plan.input
-    if any(isinstance(node, RowLimit) for node in nodes_of(source)):
+    if RowLimit in map(type, nodes_of(source)):
         from dpsql.core.row_limits import without_row_limits  # loaded with the first join
 
         # Row limits bound the work of joins. How many rows count is what owners and the text say, with or without them.

@@ -38,7 +38,7 @@ def planned(
     so that what cannot be planned is refused before any row is read.
 
     Raises what `analyse` and `calibrate` raise."""
-    if any(isinstance(node, Join | Mark) for node in nodes_of(query.plan.input)):
+    if not {Join, Mark}.isdisjoint(map(type, nodes_of(query.plan.input))):
         from dpsql.core.row_limits import limit_join_inputs  # loaded with the first join
 
         query = replace(query, plan=limit_join_inputs(query.plan, options))

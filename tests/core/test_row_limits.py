@@ -84,7 +84,7 @@ CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {})"
         (OF_EACH, [5, 5]),
         ("SELECT COUNT(*) FROM v WHERE EXISTS (SELECT 1 FROM v b WHERE b.pid = v.pid AND b.y < v.y)", [5, 5]),
         (
-            "SELECT COUNT(*) FROM (SELECT pid FROM v UNION ALL SELECT pid FROM v AS w) AS a JOIN v AS b ON a.pid = b.pid",
+            "SELECT COUNT(*) FROM (SELECT pid FROM v UNION ALL SELECT pid FROM v) AS a JOIN v AS b USING (pid)",
             [10, 5],
         ),
         ("SELECT COUNT(*) FROM (SELECT pid FROM v GROUP BY pid) AS a JOIN v AS b ON a.pid = b.pid", []),
