@@ -25,7 +25,6 @@ from dpsql.plan.nodes import (
     Join,
     Mark,
     PerUnit,
-    RowLimit,
     Scan,
     Source,
     Union,
@@ -166,7 +165,7 @@ def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
     if isinstance(source, Filter):
         public, terms = public_parts(source.input)
         return public, [*terms, *conjuncts(source.predicate)]
-    if isinstance(source, Mark | Windows | RowLimit):
+    if isinstance(source, Mark | Windows):
         return public_parts(source.input)
     if isinstance(source, PerUnit | Union):
         made = public_table(source)
