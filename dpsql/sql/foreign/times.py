@@ -36,7 +36,7 @@ def part(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     word = _ISO_PARTS.get(word, "WEEK" if word in _WEEKS else word)
     if word not in _PARTS | {"WEEK"} and not (word == "SECOND" and reading.habits.whole_seconds):
         raise reading.refused(node, f"EXTRACT of {word[:40]} is not read from {reading.habits.name}.")
-    return exp.Extract(this=exp.var(word), expression=node.expression)
+    return exp.Extract(this=exp.Var(this=word), expression=node.expression)
 
 
 def day_of_week(time: exp.Expr, node: exp.Expr, reading: Reading) -> exp.Expr:
