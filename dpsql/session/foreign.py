@@ -39,7 +39,7 @@ def in_own_words(sql: object, dialect: object, catalog: Catalog) -> Iterator[str
 
 
 def _translated(translate: Callable[..., Translation], *asked: object) -> Translation:
-    """What translate makes. Anything but a refusal is a fault of this code, and no words of it are passed on."""
+    """The translation. Anything but a refusal is a fault of this code, and no words of it are passed on."""
     try:
         return translate(*asked)
     except DPSQLError:

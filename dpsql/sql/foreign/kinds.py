@@ -1,4 +1,4 @@
-"""What is known of an expression's type before names are resolved: enough to tell divisions of whole numbers."""
+"""Kinds of expressions, as far as they are known before names are resolved: enough to tell divisions of whole numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEEPEST = 64
 
 
 class Kind(Enum):
-    """What an expression is known to be."""
+    """The kind that an expression is known to have."""
 
     WHOLE = "a whole number"
     REAL = "a number"
@@ -47,7 +47,7 @@ _SAME = (
     exp.Sum, exp.Min, exp.Max, exp.Abs, exp.Neg, exp.Paren, exp.Window, exp.Filter, exp.Lag, exp.Lead, exp.FirstValue,
     exp.LastValue, exp.AnyValue, exp.Alias, exp.Distinct,
 )  # fmt: skip
-"""Of the kind of what is in them."""
+"""Functions of the same kind as their argument."""
 _BOTH = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div)
 _TRUTHS = (exp.Predicate, exp.Not, exp.And, exp.Or, exp.Boolean)
 _TEXTS = (
@@ -140,7 +140,7 @@ def _of_cast(node: exp.Cast) -> Kind | None:
 
 
 def _joined(kinds: Iterable[Kind | None]) -> Kind | None:
-    """Of several parts: a real beside whole numbers makes a real; of unlike ones nothing is known."""
+    """The kind of several parts: a real beside whole numbers makes a real; of unlike ones nothing is known."""
     found = set(kinds)
     if found and found <= _NUMBERS:
         return Kind.WHOLE if found == {Kind.WHOLE} else Kind.REAL

@@ -20,7 +20,7 @@ _SYNONYMS = {"mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sql
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What words of a dialect mean. The defaults are for dialects of which that is not known."""
+    """The meanings of a dialect's words. The defaults are for dialects of which that is not known."""
 
     name: str = ""
     sunday: int | None = None

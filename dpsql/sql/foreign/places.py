@@ -1,4 +1,4 @@
-"""Where in the user's text a place of the written one comes from."""
+"""Places of the written text, found again in the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule knows of the text that is read, and how it refuses."""
+"""The text that rules read, and their refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMES = {Kind.DAY, Kind.MOMENT}
 
 @dataclass(frozen=True)
 class Reading:
-    """What a rule knows of the text that is read: the user's words, the dialect's habits, the kinds of expressions."""
+    """A text that is read: the user's words, the dialect's habits, the kinds of expressions."""
 
     sql: str
     habits: Habits

@@ -72,7 +72,7 @@ def _is_text(node: object) -> bool:
 
 
 def _is_plain(node: object) -> bool:
-    """Whether a pattern is the text that it looks for."""
+    """Tell a pattern that is the very text it looks for."""
     return isinstance(node, exp.Literal) and not set(node.name) & set("\\.[](){}*+?|^$")
 
 
