@@ -1,4 +1,4 @@
-"""Kinds of expressions, as far as they are known before names are resolved: enough to tell divisions of whole numbers."""
+"""Kinds of expressions, as known before names are resolved: enough to tell divisions of whole numbers."""
 
 from __future__ import annotations
 
