@@ -33,14 +33,14 @@ def unit_note(query: Query) -> str:
 
 
 def _in_microseconds(each: Aggregation, made: Mapping[Column, tuple[Expr, ...]]) -> bool:
-    """Whether an aggregate's values are in the unit of its argument, and that is a time between timestamps."""
+    """Tell if an aggregate's values are in the unit of its argument, and that is a time between timestamps."""
     kind = each.kind
     keeps = kind.chosen or kind.averages or kind.is_deviation or (kind.linear and not kind.counts)
     return keeps and each.argument is not None and not kind.pairs and _is_duration(each.argument, made)
 
 
 def _is_duration(expr: Expr, made: Mapping[Column, tuple[Expr, ...]]) -> bool:
-    """Whether an expression is a time between two timestamps, in microseconds."""
+    """Tell if an expression is a time between two timestamps, in microseconds."""
     if isinstance(expr, Column):
         return any(_is_duration(below, made) for below in made.get(expr, ()))
     if not isinstance(expr, Call):

@@ -34,13 +34,13 @@ def empty_groups_notes(release: Release, released: Released, answer: Answer) -> 
 
 
 def _is_doubtful_average(release: Release, released: Released, answer: Answer, place: int) -> bool:
-    """Whether some shown group of an average may have no rows."""
+    """Tell if some shown group of an average may have no rows."""
     each = release.estimates[place]
     return each.kind.averages and each.sum is not None and _has_doubtful_count(release, released, answer, place)
 
 
 def _is_doubtful_choice(release: Release, released: Released, answer: Answer, place: int) -> bool:
-    """Whether some shown group of a median, an extreme or a mode may have no rows. A count of the same rows tells;
+    """Tell if some shown group of a median, an extreme or a mode may have no rows. A count of the same rows tells;
     without one only the text does."""
     aggregations = release.query.plan.aggregations
     chosen = aggregations[place].argument
@@ -55,7 +55,7 @@ def _is_doubtful_choice(release: Release, released: Released, answer: Answer, pl
 
 
 def _has_doubtful_count(release: Release, released: Released, answer: Answer, place: int) -> bool:
-    """Whether the noisy count of an aggregate leaves it open, in some shown group, that there are no rows."""
+    """Tell if the noisy count of an aggregate leaves it open, in some shown group, that there are no rows."""
     if release.estimates[place].count is None or not released.groups:
         return False
     shown = np.ones(released.groups, dtype=bool)

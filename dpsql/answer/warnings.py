@@ -59,7 +59,7 @@ def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) 
 
 
 def _has_durations(release: Release) -> bool:
-    """Whether a timestamp is read below: only then one can be less another."""
+    """Tell if a timestamp is read below: only then one can be less another."""
     columns = (column for scan in scans_of(release.query.plan.input) for column in scan.table.columns)
     return any(column.type.temporal for column in columns)
 

@@ -30,14 +30,14 @@ LEAST_REACH = 50
 
 @dataclass(frozen=True, slots=True)
 class ResponseTime:
-    """What the response time of each answer may tell: epsilon > 0, 0 < delta < 1."""
+    """Privacy loss of the response time of each answer: epsilon > 0, 0 < delta < 1."""
 
     epsilon: Fraction
     delta: Fraction
 
     @property
     def cost(self) -> Cost:
-        """What is charged with each question."""
+        """The charge for each question."""
         return Cost.of(self.epsilon, self.delta)
 
     @property

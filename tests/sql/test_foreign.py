@@ -1,6 +1,7 @@
 """Texts of other dialects: each word means what that engine's own reference says, or is refused where it stands.
 
-The expected values are from the engines' references, by hand: 2024-03-03 is a Sunday, and 2024-02-29 a Thursday.
+The expected values are written by hand, from what each engine documents; none of the engines ran here.
+2024-03-03 is a Sunday, and 2024-02-29 a Thursday.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialects that can be read, and in what their words differ from DuckDB's.
 
-Sources: the SQL reference of each engine, for its default settings. Of a dialect that is not listed nothing is assumed:
+They follow what each engine documents for its default settings. Of a dialect that is not listed nothing is assumed:
 words whose meaning differs between engines are refused there.
 """
 
