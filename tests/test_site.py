@@ -1,4 +1,4 @@
-"""The pages: each is in the site's navigation, every link leads somewhere, and what code fills in is whole."""
+"""The pages: each is in the site's navigation but decision records, every link leads somewhere, and generated parts are complete."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dpsql.shell.commands import COMMANDS
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
@@ -58,9 +59,21 @@ def test_every_page_is_in_the_navigation_once() -> None:
     hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
     first, *groups = hooks["navigation"](DOCS)
     listed = [first, *(page for group in groups for pages in group.values() for page in pages)]
-    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES if page not in DECISIONS)
     named = {name for names in hooks["GROUPS"].values() for name in names}
     assert all((DOCS / name).exists() for name in named)
+
+
+def test_decision_records_are_not_part_of_the_site() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    excluded = re.search(r"^exclude_docs: \|\n((?:  .*\n)+)", settings, re.MULTILINE)
+    assert excluded is not None
+    assert "/decisions/" in excluded[1].split()
+    hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
+    listed = str(hooks["navigation"](DOCS))
+    assert DECISIONS
+    assert not any(page.name in listed for page in DECISIONS if page.name != "README.md")
+    assert "decisions/" not in listed
 
 
 def test_what_code_fills_in_is_whole() -> None:
@@ -88,5 +101,7 @@ def test_every_error_has_a_remedy_of_its_own() -> None:
 def test_links_to_files_beside_the_site_are_words_there() -> None:
     hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
     page = SimpleNamespace(file=SimpleNamespace(src_uri="owners/begin.md"))
-    text = "[a](../../SECURITY.md) [b](../sql.md#x) ![c](../../x.png) [d](bounds.md)"
-    assert hooks["on_page_markdown"](text, page=page) == "a [b](../sql.md#x) ![c](../../x.png) [d](bounds.md)"
+    text = "[a](../../SECURITY.md) [b](../sql.md#x) ![c](../../x.png) [d](bounds.md) [e](../decisions/README.md)"
+    assert hooks["on_page_markdown"](text, page=page) == "a [b](../sql.md#x) ![c](../../x.png) [d](bounds.md) e"
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="engines.md"))
+    assert hooks["on_page_markdown"]("[a](decisions/README.md) [b](sql.md)", page=page) == "a [b](sql.md)"

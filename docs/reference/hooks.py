@@ -14,8 +14,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+DECISIONS = DOCS / "decisions"  # for contributors, who have the files: `exclude_docs` leaves them out of the site
 _FENCE = re.compile(r"^```(\w+) [^\n`]*$", re.MULTILINE)
-_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\((\.\./[^()\s]+)\)")
+_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(((?:\.\./|decisions/)[^()\s]+)\)")
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _MARK = re.compile(r"<!-- made by code: (\w+) -->")
 
@@ -31,8 +32,9 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
 
 
 def within(target: Path) -> bool:
-    """Whether a file is of the site."""
-    return Path(os.path.normpath(target)).is_relative_to(DOCS)
+    """True if the site has the file."""
+    path = Path(os.path.normpath(target))
+    return path.is_relative_to(DOCS) and not path.is_relative_to(DECISIONS)
 
 
 GROUPS = {
@@ -44,7 +46,7 @@ GROUPS = {
     "Accuracy": ("accuracy", "k-norm.md"),
     "Proofs": ("proofs",),
     "Reference": ("reference", "public.md", "compatibility.md", "changelog.md"),
-    "Contributing": ("contributing.md", "decisions"),
+    "Contributing": ("contributing.md",),
 }
 """Pages, and folders with all their pages; what is named nowhere comes last."""
 
@@ -57,7 +59,7 @@ def on_config(config: Any) -> Any:
 
 def navigation(docs: Path) -> list[Any]:
     """Every page once, in its group; a folder's README first."""
-    left = sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
+    left = sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md") if within(page))
     nav: list[Any] = ["index.md"]
     left.remove("index.md")
     for title, names in GROUPS.items():

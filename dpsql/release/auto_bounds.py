@@ -3,7 +3,7 @@
 One interval is drawn of a public list (`bound_candidates`), by the rows that it would clip and by how wide it is: being
 wider is worth the noise that it brings only while it saves enough clipped rows. This takes the place of asking one
 bound after the other whether few enough rows are beyond it (AboveThreshold), which has to pay for a noisy threshold and
-for every question: `docs/decisions/0014` has the comparison, and `0046` why intervals lie anywhere.
+for every question: `docs/decisions/0021-automatic-clip-bounds.md` has the comparison.
 
 Privacy. A row more or less moves max(below I, above I) by 0 or 1, for all I in the same direction: the spread
 (`core.exponential`) is 1. A row that changes counts as one that leaves and one that enters: spread 2. Those of a unit's

@@ -74,7 +74,7 @@ def _with_count_of_units(lattice: Lattice, analysis: Analysis) -> tuple[Lattice,
 def chosen_apart(release: Release) -> tuple[Fraction, int] | None:
     """Where a count that is measured anyway is held against a threshold: the best part of epsilon for a choice of its
     own in its place, by as much as that would widen all errors and what groups it would show as likely as not; and how
-    many people these have. It is for explanations: the threshold is free, and wins (`docs/decisions/0045`)."""
+    many people these have. It is for explanations: the threshold is free, and wins (`docs/decisions/0016`)."""
     selection, allowed = release.selection, release.allowed
     outputs = sum(each.chosen is None for each in release.estimates)
     if allowed.rho is not None or not selection.conditions or not outputs or len(release.shares) != 1:
