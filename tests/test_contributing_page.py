@@ -13,7 +13,7 @@ CHANGES = (
     "A function", "An aggregate", "A mechanism", "An accountant", "An output format",
     "An engine", "A clause", "An error text", "A file format", "A design",
 )  # fmt: skip
-TOYS = {"A function": "function", "An aggregate": "aggregate", "A mechanism": "mechanism", "An engine": "engine"}
+EXAMPLES = {"A function": "function", "An aggregate": "aggregate", "A mechanism": "mechanism", "An engine": "engine"}
 PATH = re.compile(r"`((?:dpsql|tests|docs|benchmarks)/[^`\s]*|[A-Z][a-z]*\.md|README\.md)`")
 
 
@@ -26,10 +26,10 @@ def files(text: str) -> list[str]:
 
 
 def test_it_has_the_ten_changes():
-    assert re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE) == ["The house in a page", *CHANGES]
+    assert re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE) == ["Architecture", *CHANGES]
 
 
-@pytest.mark.parametrize("change", ["The house in a page", *CHANGES])
+@pytest.mark.parametrize("change", ["Architecture", *CHANGES])
 def test_every_file_that_it_names_exists(change: str):
     named = files(section(change))
     assert len(named) >= 4
@@ -44,20 +44,20 @@ def test_a_file_that_is_gone_is_seen():
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_change_names_code_a_test_and_a_page_or_toy(change: str):
+def test_each_change_names_code_and_a_test(change: str):
     named = files(section(change))
     assert any(each.startswith("dpsql/") for each in named)
     assert any(each.startswith("tests/") for each in named)
 
 
-@pytest.mark.parametrize(("change", "toy"), TOYS.items())
-def test_four_of_them_have_a_toy(change: str, toy: str):
-    assert f"Toy: `tests/toys/test_{toy}.py`" in section(change)
+@pytest.mark.parametrize(("change", "example"), EXAMPLES.items())
+def test_four_of_them_have_an_example(change: str, example: str):
+    assert f"Example: `tests/toys/test_{example}.py`" in section(change)
 
 
-def test_every_folder_of_the_package_is_in_the_house():
+def test_the_architecture_names_every_package():
     folders = {room for floor in FLOORS for room in floor if (ROOT / "dpsql" / room).is_dir()}
-    named = [each.split("/")[1] for each in files(section("The house in a page")) if each.startswith("dpsql/")]
+    named = [each.split("/")[1] for each in files(section("Architecture")) if each.startswith("dpsql/")]
     assert set(named) - {""} == folders
 
 
