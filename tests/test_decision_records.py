@@ -19,7 +19,7 @@ ROW = re.compile(r"^\| \[(\d{4})\]\(([\w.-]+)\) \| (.+?) \| (.+) \|$", re.MULTIL
 
 def faults(text: str) -> list[str]:
     """The faults of a record's text: its title, status, parts and length."""
-    found = [] if TITLE.fullmatch(text.split("\n")[0]) else ["no title such as '# 0001 Package layers'"]
+    found = [] if TITLE.fullmatch(text.partition("\n")[0]) else ["no title such as '# 0001 Package layers'"]
     if not STATUS.search(text):
         found.append("no line 'Status: accepted' or 'Status: superseded by [0001](0001-name.md)'")
     found += [f"no {part}" for part in PARTS if not re.search(rf"^(## {part}$|\*\*{part}\.\*\*)", text, re.MULTILINE)]
@@ -39,7 +39,7 @@ def test_there_are_few_records() -> None:
 def test_a_number_names_one_record() -> None:
     numbers = [path.name[:4] for path in RECORDS]
     assert len(set(numbers)) == len(numbers)
-    titles = [path.read_text(encoding="utf-8").split("\n")[0] for path in RECORDS]
+    titles = [path.read_text(encoding="utf-8").partition("\n")[0] for path in RECORDS]
     assert [title[2:6] for title in titles] == numbers
 
 

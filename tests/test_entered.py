@@ -1,4 +1,4 @@
-"""A plain question stays in few files, and loads few modules. The numbers are budgets: the commit that raises one says why."""
+"""Budgets: a plain question enters few files and loads few modules. The commit that raises a budget says why."""
 
 from __future__ import annotations
 

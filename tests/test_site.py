@@ -1,4 +1,4 @@
-"""The pages: each is in the site's navigation but decision records, every link leads somewhere, and generated parts are complete."""
+"""Pages: the navigation lists all but decision records, every link leads somewhere, generated parts are complete."""
 
 from __future__ import annotations
 
