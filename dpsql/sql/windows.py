@@ -24,7 +24,7 @@ from dpsql.sql.refusals import as_text
 from dpsql.sql.same_unit import OWN, Kind, People, Rows
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import fresh
-from dpsql.sql.window_frames import frame_of
+from dpsql.sql.window_frames import frame_of, within_reach
 from dpsql.sql.window_refusals import NODES, called, handle, over
 
 _WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
@@ -108,6 +108,7 @@ class WindowBinder:
         argument = self._argument(function, inner)
         if function.framed:
             frame = frame_of(self.sql, node, order, self.binder.inner)
+            order = within_reach(order, frame, lambda expr: fact(expr, self._known))
             return WindowCall(function, argument, partition, order, frame, ignore_nulls=ignore)
         offset = inner.args.get("offset")
         number = 1 if offset is None else self._number(offset, function.name, -MOST_STEPS, MOST_STEPS, inner)
@@ -183,6 +184,7 @@ class WindowBinder:
         if argument is not None:
             argument = self._aggregated(function, call, argument)
         frame = frame_of(self.sql, node, order, self.binder.inner)
+        order = within_reach(order, frame, lambda expr: fact(expr, self._known))
         return WindowCall(function, argument, partition, () if frame == WHOLE else order, frame)
 
     def _aggregated(self, function: WindowFunction, call: Written, argument: Expr) -> Expr:

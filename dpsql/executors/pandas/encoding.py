@@ -55,10 +55,12 @@ def _is_arrow_text(dtype: object) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in _ARROW_TEXTS
 
 
-def encode(series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> Encoded:
+def encode(
+    series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
+) -> Encoded:
     """The codes of a column of texts or of one that `is_coded`, and its values as the type, `fill` where NULL."""
     codes, values = codes_of(series)
-    cells = _values_of(values, kind, fill, read_text, zone)
+    cells = _values_of(values, kind, fill, read_text, zone, clips=clips)
     null: Array = np.empty(1, dtype=cells.values.dtype)
     null[0] = fill
     valid = np.append(cells.where_valid(), False)
@@ -158,9 +160,11 @@ def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
     return np.array(codes, dtype=np.int32), pd.Series(list(seen), dtype=object)
 
 
-def _values_of(values: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None) -> Vector:
-    read = None if kind is Type.TEXT else block_reader(values, kind, fill, zone)
-    return read_objects(values, kind, fill, read_text, zone) if read is None else read(0, len(values))
+def _values_of(
+    values: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None, *, clips: bool
+) -> Vector:
+    read = None if kind is Type.TEXT else block_reader(values, kind, fill, zone, clips=clips)
+    return read_objects(values, kind, fill, read_text, zone, clips=clips) if read is None else read(0, len(values))
 
 
 def _is_plain(text: str) -> bool:
