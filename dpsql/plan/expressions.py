@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,15 @@ from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
+
+
+class Wide(IntEnum):
+    """Of which columns values may be whole numbers that are too large for their type. UNIT: of one that tells units
+    apart, as its source has it. VALUE: of any other, of which it is only known whether it is NULL."""
+
+    NO = 0
+    UNIT = 1
+    VALUE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,8 @@ class Fact:
 
     most: int | None = None
     """Of texts: no value has more characters, where what is written says so: LEFT(city, 3)."""
+
+    wide: Wide = Wide.NO
 
     @property
     def said(self) -> Interval:
@@ -291,7 +303,7 @@ def between_integers(known: Fact, kind: Type) -> Fact:
     if not kind.discrete:
         return replace(known, whole=False) if known.whole else known
     meant = None if known.meant is None else _whole_ends(known.meant)
-    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant)
+    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant, wide=known.wide)
 
 
 def _whole_ends(span: Interval) -> Interval:
@@ -300,9 +312,15 @@ def _whole_ends(span: Interval) -> Interval:
     return Interval(min(lower, upper), max(lower, upper))
 
 
+def wide_of(facts: Sequence[Fact]) -> Wide:
+    """Of values that are of one of these facts each. Where not all of them tell units apart, they do not together."""
+    kinds = {each.wide for each in facts}
+    return next(iter(kinds)) if len(kinds) == 1 else Wide.VALUE if any(kinds) else Wide.NO
+
+
 def together(facts: Sequence[Fact]) -> Fact:
     """What holds of values that are of one of these facts each."""
-    found = Fact(hull(each.range for each in facts), any(each.nullable for each in facts))
+    found = Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide_of(facts))
     return found.meaning(hull(each.said for each in facts))
 
 

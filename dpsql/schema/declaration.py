@@ -130,6 +130,9 @@ class Stored:
     type: Type
     nullable: bool
     storage: str
+    wide: bool = False
+    """Whether its whole numbers may be larger than 64 bits with a sign hold or, of decimals, than a double has
+    exactly."""
 
 
 def resolve(
@@ -156,6 +159,10 @@ def resolve(
     words = declared.table.resolved(table, resolved.by_name)
     if any(column.type is Type.OBJECT for column in resolved.columns):
         from dpsql.schema.object_columns import check_words  # few tables have columns of Python objects
+
+        check_words(resolved, words)
+    if any(column.wide for column in resolved.columns):
+        from dpsql.schema.wide_columns import check_words  # few tables have such numbers
 
         check_words(resolved, words)
     return replace(
@@ -228,7 +235,13 @@ def _resolve_column(stored: Stored, declared: Declaration) -> ColumnSchema:
         from dpsql.schema.zones import zone_by_storage
 
         zone = zone_by_storage(stored.storage)
-    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone)
+    wide = stored.wide and clip is None and _is_wide(stored, kind, declared)
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone, wide)
+
+
+def _is_wide(stored: Stored, kind: Type, declared: Declaration) -> bool:
+    """Whether a wide column without bounds is read as integers or, as nothing else is declared, as reals."""
+    return kind is Type.INTEGER if stored.type is Type.INTEGER else stored.name not in declared.types
 
 
 def _values(

@@ -16,6 +16,7 @@ from pandas.api.extensions import ExtensionDtype
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, Stored
+from dpsql.schema.wide_columns import is_wide
 from dpsql.schema.words import Pair, Within
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ def stored_columns(frame: pd.DataFrame) -> list[Stored]:
 
 def _stored(name: str, dtype: object) -> Stored:
     kind = _type_of(dtype)
-    return Stored(name, kind, _can_hold_null(dtype), _storage(dtype, kind))
+    return Stored(name, kind, _can_hold_null(dtype), _storage(dtype, kind), kind.numeric and _is_wide(dtype))
+
+
+def _is_wide(dtype: object) -> bool:
+    values = str(dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype)
+    return is_wide(values.partition(", indices=")[0])  # of a dictionary
 
 
 def _storage(dtype: object, kind: Type) -> str:

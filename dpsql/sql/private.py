@@ -34,6 +34,7 @@ from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
+from dpsql.sql.wide_numbers import check_value
 
 _ZERO = Literal(0, Type.INTEGER)
 _LEVEL = 0.95
@@ -142,6 +143,7 @@ class PrivateSelect(SelectBinder):
                     span=span,
                     hint=f'Declare a type: types={{"{expr}": "text"}}.' if expr.type is Type.OBJECT else as_text(expr),
                 )
+            check_value(expr, span)
             shown = shown_key(expr, source)
             if shown is not None:
                 keys.append(GroupKey(expr, shown[1], span=span, shown=shown[0]))

@@ -18,6 +18,7 @@ from dpsql.plan.expressions import (
     Expr,
     Fact,
     Literal,
+    Wide,
     between_integers,
     call,
     columns,
@@ -115,7 +116,15 @@ def column_of(column: ColumnSchema, scan: Scan) -> Column:
     if column.type.temporal and column.bounds is None:  # the calendar's own limits
         known = known.meaning(EVERYTHING)
     known = between_integers(known, column.type)
+    if column.wide:
+        known = replace(known, wide=Wide.UNIT if _is_unit(column, scan.table) else Wide.VALUE)
     return Column(column.name, column.type, known, scan.name, scan.shown)
+
+
+def _is_unit(column: ColumnSchema, table: TableSchema) -> bool:
+    """Whether the column's value is the unit itself, or leads to it as the key that it is there."""
+    unit = table.unit
+    return unit is not None and unit.column == column.name and all(step.key == step.column for step in unit.steps)
 
 
 def rows_of(scan: Scan) -> Rows:

@@ -24,6 +24,7 @@ from dpsql.sql.parameters import Params
 from dpsql.sql.parse import span_of
 from dpsql.sql.refusals import CLOCK, CLOCKS, INSIDE, NO_FUNCTIONS, as_text
 from dpsql.sql.spellings import NAMES, NODES, written_names
+from dpsql.sql.wide_numbers import check_call
 
 MOST_DEPTH = 150
 """Levels of operations in one expression; a tree this deep is walked well within Python's recursion limit."""
@@ -107,6 +108,12 @@ class ScalarBinder:
             raise SQLSyntaxError(f"{word} takes {count} {noun}, got {len(args)}.", span=self.span(node))
         if name == "split_part":
             refuse_part_zero(args, self.span(node))
+        check_call(name, args, self.span(node))
+        return self.typed(name, node, args)
+
+    def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
+        """`apply` to arguments of the right number that have been checked."""
+        function = FUNCTIONS[name]
         args = typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
         if typed is None:

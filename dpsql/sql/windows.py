@@ -25,6 +25,7 @@ from dpsql.sql.same_unit import OWN, Kind, People, Rows
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import fresh
 from dpsql.sql.window_frames import frame_of, within_reach
+from dpsql.sql.wide_numbers import check_key, check_value
 from dpsql.sql.window_refusals import NODES, called, handle, over
 
 _WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
@@ -122,6 +123,7 @@ class WindowBinder:
         if inner.this is None:
             raise SQLSyntaxError(f"{function} takes a value.", span=span_of(self.sql, inner))
         argument = self.binder.inner.bind(inner.this)
+        check_value(argument, span_of(self.sql, inner))
         if argument.type.opaque:
             raise TypeMismatch(
                 f"{function}({argument}): columns of its type can only be counted or tested for NULL.",
@@ -249,6 +251,7 @@ class WindowBinder:
                 span=span_of(self.sql, node),
                 hint=as_text(expr),
             )
+        (check_key if clause == "PARTITION BY" else check_value)(expr, span_of(self.sql, node))
         return expr
 
     def _number(self, node: exp.Expr | None, name: str, least: int, most: int, call: exp.Expr) -> int:

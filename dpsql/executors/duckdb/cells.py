@@ -158,7 +158,7 @@ def _text(text: str, kind: str) -> str | None:
         parts = (f"SUBSTRING({digits}, {first}, {count})" for first, count in _UUID_PARTS)
         joined = " || '-' || ".join(parts)
         return f"CASE WHEN OCTET_LENGTH({text}) = 16 THEN {joined} END COLLATE POSIX"
-    return f"CAST({text} AS VARCHAR) COLLATE POSIX" if kind in _TEXTS else None
+    return f"CAST({text} AS VARCHAR) COLLATE POSIX" if kind in _TEXTS | _WHOLE | _WIDE | {"DECIMAL"} else None
 
 
 def _date(text: str, kind: str) -> str | None:

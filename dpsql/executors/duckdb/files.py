@@ -15,6 +15,7 @@ from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.dialect import Lacking
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.declaration import Stored
+from dpsql.schema.wide_columns import is_wide
 from dpsql.sources.part_values import part_values
 from dpsql.sources.stored import (
     DatabaseTable,
@@ -43,7 +44,7 @@ def columns_of(source: StoredFiles) -> list[Stored]:
     try:
         reach(connection, (source,))
         lock(connection)
-        return [Stored(name, type_of(kind), True, kind) for name, kind in attached_columns(connection, source, 0)]
+        return [_stored(name, kind) for name, kind in attached_columns(connection, source, 0)]
     except InvalidSchema as error:
         refusal = error
     except Exception:  # noqa: BLE001 - its words could quote what a file holds
@@ -52,6 +53,11 @@ def columns_of(source: StoredFiles) -> list[Stored]:
         connection.close()
     refusal.__cause__ = refusal.__context__ = None
     raise refusal
+
+
+def _stored(name: str, kind: str) -> Stored:
+    read = type_of(kind)
+    return Stored(name, read, True, kind, read.numeric and is_wide(plain(kind)))
 
 
 def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:

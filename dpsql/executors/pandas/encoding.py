@@ -81,14 +81,22 @@ def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
         return _codes_of_arrow_texts(series)
     if series.dtype == object:
         return _number_texts(series)
-    numbered = numbered_texts(series, _is_plain)
+    numbered = None if _is_of_numbers(series.dtype) else numbered_texts(series, _is_plain)
     if numbered is not None:
         return numbered[0], pd.Series(numbered[1], dtype=object)
     codes, uniques = pd.factorize(series)
     texts = list(uniques)
+    if _is_of_numbers(series.dtype):
+        return codes.astype(np.int32), pd.Series(texts, dtype=object)
     if not all(_is_plain(text) for text in texts):
         return _number_texts(series)
     return codes.astype(np.int32), pd.Series(texts, dtype=object)
+
+
+def _is_of_numbers(dtype: object) -> bool:
+    """Whether whole numbers are stored, which text can be declared to be read of."""
+    decimals = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal")
+    return getattr(dtype, "kind", "") in "iu" or decimals
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:

@@ -110,7 +110,8 @@ def _boolean(text: str, kind: str) -> str | None:
 def _text(text: str, kind: str) -> str | None:
     """Compared by its bytes, whatever collation it has; bytes that are no text are made none by a scan
     (`Dialect.sound_text`)."""
-    return f"CAST({text} AS STRING COLLATE UTF8_BINARY)" if kind in ("string", "char", "varchar") else None
+    kinds = _WHOLE | {"string", "char", "varchar", "decimal"}
+    return f"CAST({text} AS STRING COLLATE UTF8_BINARY)" if kind in kinds else None
 
 
 def _held(text: str, least: float, most: float) -> str:

@@ -1,0 +1,63 @@
+"""Refuses uses of columns whose whole numbers may be too large for their type: expressions have no exact value of those.
+
+Such a column can be counted and tested for NULL. One that tells units apart can also be counted by its distinct values,
+joined with the same column of other tables, and name the unit in GROUP BY and PARTITION BY of sub-queries: all of that
+goes by units, as their source has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.errors import Span, TypeMismatch
+from dpsql.plan.aggregates.record import AggregateFunction
+from dpsql.plan.expressions import Column, Expr, Literal, Wide, columns, unfiltered
+from dpsql.schema.wide_columns import wide_hint
+
+
+def check_call(function: str, args: Sequence[Expr], span: Span | None) -> None:
+    """Raises TypeMismatch where a function would read such numbers."""
+    if function == "is_null" or not any(unfiltered(arg).wide for arg in args):
+        return
+    if function == "eq" and all(isinstance(arg, Column) and arg.fact.wide is Wide.UNIT for arg in args):
+        return
+    if function == "case" and _only_chooses(args):
+        return
+    refuse(next(arg for arg in args if unfiltered(arg).wide), span)
+
+
+def _only_chooses(args: Sequence[Expr]) -> bool:
+    """Whether all values of a CASE are such numbers, of one kind, or NULL."""
+    values = [*args[1::2], args[-1]]
+    kinds = {unfiltered(each).wide for each in values if not (isinstance(each, Literal) and each.value is None)}
+    return len(kinds) == 1 and not any(unfiltered(each).wide for each in args[:-1:2])
+
+
+def check_argument(kind: AggregateFunction, expr: Expr, span: Span | None) -> None:
+    """Raises TypeMismatch where an aggregate would read such numbers."""
+    wide = unfiltered(expr).wide
+    if wide and not kind.counts and not (kind.distinct and wide is Wide.UNIT):
+        refuse(expr, span)
+
+
+def check_key(expr: Expr, span: Span | None) -> None:
+    """Raises TypeMismatch where rows would be grouped by such numbers that do not tell units apart."""
+    if unfiltered(expr).wide is Wide.VALUE:
+        refuse(expr, span)
+
+
+def check_value(expr: Expr, span: Span | None) -> None:
+    """Raises TypeMismatch for such numbers."""
+    if unfiltered(expr).wide:
+        refuse(expr, span)
+
+
+def refuse(expr: Expr, span: Span | None) -> None:
+    """Raises TypeMismatch. The advice is about the first column that is read."""
+    column = next(each for each in columns(expr) if each.fact.wide)
+    raise TypeMismatch(
+        f"{column}: the type that it is stored as has whole numbers that cannot be read exactly, so that it can only "
+        "be counted or tested for NULL.",
+        span=span,
+        hint=wide_hint(column.name, column.type),
+    )
