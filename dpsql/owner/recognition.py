@@ -19,8 +19,10 @@ import pandas as pd
 from dpsql.executors.pandas.object_cells import Moment, plain_cell
 from dpsql.schema.cell_format import format_of
 from dpsql.schema.columns import Type
+from dpsql.schema.declaration import Stored
 from dpsql.schema.formatted_values import text_reader
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import INT64
 from dpsql.schema.text_values import BLANKS, read_boolean, read_day, read_moment, read_real
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,15}\s*")
@@ -88,10 +90,21 @@ def proposal_of_objects(cells: pd.Series) -> Proposal:
     if all(isinstance(value, bool) for value in present):
         return Proposal(Type.BOOLEAN)
     if all(isinstance(value, int | float | Decimal | Fraction) for value in present):
-        return Proposal(Type.INTEGER if all(isinstance(value, int) for value in present) else Type.REAL)
+        if all(isinstance(value, int) for value in present):
+            return Proposal(Type.INTEGER if all(value in INT64 for value in present) else Type.TEXT)
+        return Proposal(Type.REAL)
     if all(isinstance(value, date | Moment) for value in present):
         return Proposal(Type.DATE if all(isinstance(value, date) for value in present) else Type.TIMESTAMP)
     return Proposal(Type.TEXT)
+
+
+def proposal_of_stored(column: Stored) -> Proposal:
+    """The same of a column with a type of its own: decimals that are whole numbers are integers where a double does not
+    have all of them."""
+    if not column.wide:
+        return Proposal(column.type)
+    doubt = "" if column.type is Type.REAL else "it needs bounds, or the type text, which reads all of its numbers"
+    return Proposal(Type.INTEGER, doubt=doubt)
 
 
 def _texts(cells: pd.Series) -> list[str]:

@@ -34,7 +34,7 @@ from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
-from dpsql.sql.wide_numbers import check_value
+from dpsql.sql.wide_numbers import check_value, chooses_units
 
 _ZERO = Literal(0, Type.INTEGER)
 _LEVEL = 0.95
@@ -256,8 +256,11 @@ class PrivateSelect(SelectBinder):
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
         if aggregation.kind.distinct:
-            units = (column for how, column in self.rows.handles if how == OWN)
-            aggregation = replace(aggregation, of_units=any(aggregation.argument == column for column in units))
+            units = [column for how, column in self.rows.handles if how == OWN]
+            of_units = aggregation.argument in units or chooses_units(aggregation.argument, units)
+            if not of_units and aggregation.argument is not None:
+                check_value(aggregation.argument, aggregation.span)
+            aggregation = replace(aggregation, of_units=of_units)
         return super().slot_of(aggregation, node)
 
     def raw_column(self, column: Column) -> Exception:

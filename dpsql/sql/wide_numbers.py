@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dpsql.errors import Span, TypeMismatch
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.expressions import Column, Expr, Literal, Wide, columns, unfiltered
+from dpsql.plan.expressions import Call, Column, Expr, Literal, Wide, columns, unfiltered
 from dpsql.schema.wide_columns import wide_hint
 
 
@@ -29,8 +29,22 @@ def check_call(function: str, args: Sequence[Expr], span: Span | None) -> None:
 def _only_chooses(args: Sequence[Expr]) -> bool:
     """Whether all values of a CASE are such numbers, of one kind, or NULL."""
     values = [*args[1::2], args[-1]]
-    kinds = {unfiltered(each).wide for each in values if not (isinstance(each, Literal) and each.value is None)}
+    kinds = {unfiltered(each).wide for each in values if not _is_null(each)}
     return len(kinds) == 1 and not any(unfiltered(each).wide for each in args[:-1:2])
+
+
+def chooses_units(expr: Expr | None, units: Sequence[Column]) -> bool:
+    """Whether an expression of such numbers is the unit wherever it is not NULL, as in CASE WHEN x > 0 THEN pid END."""
+    if expr is None or unfiltered(expr).wide is not Wide.UNIT:
+        return False
+    if isinstance(expr, Call):
+        values = [*expr.args[1::2], expr.args[-1]]
+        return all(_is_null(each) or chooses_units(each, units) for each in values)
+    return expr in units
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is None
 
 
 def check_argument(kind: AggregateFunction, expr: Expr, span: Span | None) -> None:

@@ -94,7 +94,7 @@ def _to_digits(call: Call) -> str:
         halves = [literal(float(each[number]), Type.REAL) for each in _HALVES if 0 <= number <= EXACT_POWERS]
         text = _after_point(name, power, halves) if number >= 0 else _before(name, power)
     else:
-        place = f"CAST(LEAST(ABS({{1}}), {MOST_DIGITS}) AS INT)"
+        place = f"CAST(LEAST(ABS(GREATEST({{1}}, -{MOST_DIGITS})), {MOST_DIGITS}) AS INT)"
         power = f"(CASE {place}{_ODD_POWERS} ELSE CAST(CONCAT('1e', {place}) AS DOUBLE) END)"
         halves = [f"element_at(array({_listed(each)}), LEAST({place}, {EXACT_POWERS}) + 1)" for each in _HALVES]
         text = (

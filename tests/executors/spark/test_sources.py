@@ -160,7 +160,7 @@ def test_no_row_can_make_a_cast_fail(spark: Any):
     )
     types = {"f": "integer", "c": "integer", "d": "timestamp"}
     asked = session({"t": dpsql.Table(frame, types=types)}, "auto")
-    for name, wanted in (("f", {2**62: 1, None: 2, -3: 1}), ("c", {2**62: 1, -1: 1, None: 2})):
+    for name, wanted in (("f", {None: 3, -3: 1}), ("c", {-1: 1, None: 3})):
         found = insecure_exact(asked, f"SELECT {name}, COUNT(*) FROM t GROUP BY {name}", KEY, **TERMS).parts
         assert {group[0]: parts[0] for group, parts in found.items()} == wanted
     assert len(insecure_exact(asked, "SELECT d, COUNT(*) FROM t GROUP BY d", KEY, **TERMS).parts) == 3
