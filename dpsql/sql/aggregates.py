@@ -202,7 +202,7 @@ class AggregateBinder:
         accepts = kind.accepts_exact if self.exact else kind.accepts
         if accepts is not None and not accepts(expr.type):
             raise self.unfit(kind, expr, node, kind.hint)
-        check_argument(kind, expr, span_of(self.sql, node))
+        check_argument(kind, expr, span_of(self.sql, node), exact=self.exact)
 
     def unfit(self, kind: AggregateFunction, expr: Expr, node: exp.Expr, hint: str = "") -> TypeMismatch:
         """What is said of an argument of the wrong type."""

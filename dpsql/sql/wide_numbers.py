@@ -47,10 +47,12 @@ def _is_null(expr: Expr) -> bool:
     return isinstance(expr, Literal) and expr.value is None
 
 
-def check_argument(kind: AggregateFunction, expr: Expr, span: Span | None) -> None:
-    """Raises TypeMismatch where an aggregate would read such numbers."""
+def check_argument(kind: AggregateFunction, expr: Expr, span: Span | None, *, exact: bool) -> None:
+    """Raises TypeMismatch where an aggregate would read such numbers. Noisy sums may: bounds are within +/-2^62, and
+    what is clipped to them is the same whether it was held to 64 bits before. exact: inside a unit, without noise."""
     wide = unfiltered(expr).wide
-    if wide and not kind.counts and not (kind.distinct and wide is Wide.UNIT):
+    clips = bool(kind.moments) and not exact
+    if wide and not (kind.counts or clips or (kind.distinct and wide is Wide.UNIT)):
         refuse(expr, span)
 
 
