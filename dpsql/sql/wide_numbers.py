@@ -1,4 +1,4 @@
-"""Refuses uses of columns whose whole numbers may be too large for their type: expressions have no exact value of those.
+"""Refuses uses of columns whose whole numbers may be too large for their type: expressions have no exact value of them.
 
 Such a column can be counted and tested for NULL. One that tells units apart can also be counted by its distinct values,
 joined with the same column of other tables, and name the unit in GROUP BY and PARTITION BY of sub-queries: all of that

@@ -24,8 +24,8 @@ from dpsql.sql.refusals import as_text
 from dpsql.sql.same_unit import OWN, Kind, People, Rows
 from dpsql.sql.scopes import Statementwide
 from dpsql.sql.select_list import fresh
-from dpsql.sql.window_frames import frame_of, within_reach
 from dpsql.sql.wide_numbers import check_key, check_value
+from dpsql.sql.window_frames import frame_of, within_reach
 from dpsql.sql.window_refusals import NODES, called, handle, over
 
 _WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
