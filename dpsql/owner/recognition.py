@@ -90,12 +90,17 @@ def proposal_of_objects(cells: pd.Series) -> Proposal:
     if all(isinstance(value, bool) for value in present):
         return Proposal(Type.BOOLEAN)
     if all(isinstance(value, int | float | Decimal | Fraction) for value in present):
-        if all(isinstance(value, int) for value in present):
-            return Proposal(Type.INTEGER if all(value in INT64 for value in present) else Type.TEXT)
-        return Proposal(Type.REAL)
+        return Proposal(_type_of_numbers([each for each in present if isinstance(each, int)], len(present)))
     if all(isinstance(value, date | Moment) for value in present):
         return Proposal(Type.DATE if all(isinstance(value, date) for value in present) else Type.TIMESTAMP)
     return Proposal(Type.TEXT)
+
+
+def _type_of_numbers(integers: Sequence[int], numbers: int) -> Type:
+    """Of so many numbers, of which these are integers: text where an integer has more than 64 bits."""
+    if len(integers) < numbers:
+        return Type.REAL
+    return Type.INTEGER if all(each in INT64 for each in integers) else Type.TEXT
 
 
 def proposal_of_stored(column: Stored) -> Proposal:

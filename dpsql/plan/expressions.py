@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
@@ -18,21 +17,12 @@ from numpy.typing import NDArray
 
 from dpsql.plan.work import LONGEST_TEXT, Length, Work, unknown
 from dpsql.schema.calendar import show_date, show_timestamp
-from dpsql.schema.columns import EARLIER, Key, Type
+from dpsql.schema.columns import EARLIER, Key, Type, Wide
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
-
-
-class Wide(IntEnum):
-    """Of which columns values may be whole numbers that are too large for their type. UNIT: of one that tells units
-    apart, as its source has it. VALUE: of any other, of which it is only known whether it is NULL."""
-
-    NO = 0
-    UNIT = 1
-    VALUE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,15 +302,13 @@ def _whole_ends(span: Interval) -> Interval:
     return Interval(min(lower, upper), max(lower, upper))
 
 
-def wide_of(facts: Sequence[Fact]) -> Wide:
-    """Of values that are of one of these facts each. Where not all of them tell units apart, they do not together."""
-    kinds = {each.wide for each in facts}
-    return next(iter(kinds)) if len(kinds) == 1 else Wide.VALUE if any(kinds) else Wide.NO
-
-
 def together(facts: Sequence[Fact]) -> Fact:
     """What holds of values that are of one of these facts each."""
-    found = Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide_of(facts))
+    found = Fact(
+        hull(each.range for each in facts),
+        any(each.nullable for each in facts),
+        wide=Wide.of([each.wide for each in facts]),
+    )
     return found.meaning(hull(each.said for each in facts))
 
 

@@ -6,9 +6,9 @@ A `TableSchema` says everything about every column and is all that the language 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cached_property
 
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -68,6 +68,22 @@ class Type(StrEnum):
     def discrete(self) -> bool:
         """Held as whole numbers."""
         return self._value_ in _DISCRETE
+
+
+class Wide(IntEnum):
+    """Of which columns values may be whole numbers that are too large for their type. UNIT: of one that tells units
+    apart, as its source has it. VALUE: of any other, of which it is only known whether it is NULL."""
+
+    NO = 0
+    UNIT = 1
+    VALUE = 2
+
+    @classmethod
+    def of(cls, kinds: Sequence[Wide]) -> Wide:
+        """Of values that are of one of these kinds each. Where not all of them tell units apart, they do not
+        together."""
+        found = set(kinds)
+        return kinds[0] if len(found) == 1 else cls.VALUE if any(found) else cls.NO
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,14 +182,6 @@ def resolve(
     )
 
 
-def undeclared_hint(name: str) -> str:
-    """What to write for a column of Python objects."""
-    return (
-        f'Say what it holds: types={{"{name}": "text"}}, or "integer", "real", "boolean", "date" or "timestamp"; each '
-        "cell is then read as that type."
-    )
-
-
 def link(tables: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
     """The tables, by folded name, with every unit followed to its end: to a column of its own table, or through
     look-ups in others. Raises InvalidSchema where a path does not lead to a unit."""
@@ -235,12 +227,14 @@ def _resolve_column(stored: Stored, declared: Declaration) -> ColumnSchema:
         from dpsql.schema.zones import zone_by_storage
 
         zone = zone_by_storage(stored.storage)
-    wide = stored.wide and clip is None and _is_wide(stored, kind, declared)
+    wide = _is_wide(stored, kind, clip, declared)
     return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone, wide)
 
 
-def _is_wide(stored: Stored, kind: Type, declared: Declaration) -> bool:
-    """Whether a wide column without bounds is read as integers or, as nothing else is declared, as reals."""
+def _is_wide(stored: Stored, kind: Type, bounds: Interval | None, declared: Declaration) -> bool:
+    """Whether numbers of a column may be too large for integers or, as nothing else is declared, reals."""
+    if not stored.wide or bounds is not None:
+        return False
     return kind is Type.INTEGER if stored.type is Type.INTEGER else stored.name not in declared.types
 
 

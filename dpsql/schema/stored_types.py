@@ -27,7 +27,7 @@ def is_whole(storage: str, stored: Type) -> bool:
 
 
 def check_readable(name: str, storage: str, stored: Type, kind: Type, *, uuid: bool) -> None:
-    """Text can be read as anything, numbers and booleans as each other, whole numbers as text (their digits), timestamps
+    """Text can be read as anything, numbers and booleans as each other, whole numbers as text (digits), timestamps
     as dates, and bytes as UUIDs. Raises InvalidSchema. stored: the type of the column; kind: the declared one; uuid:
     whether "uuid" was declared."""
     if kind is stored or stored is Type.OBJECT or (uuid and holds_uuids(storage)):

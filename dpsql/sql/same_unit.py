@@ -18,7 +18,6 @@ from dpsql.plan.expressions import (
     Expr,
     Fact,
     Literal,
-    Wide,
     between_integers,
     call,
     columns,
@@ -27,7 +26,7 @@ from dpsql.plan.expressions import (
 )
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scan_of, scans_of
-from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, value_range
+from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, Wide, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.scopes import Scope

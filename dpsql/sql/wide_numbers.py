@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from dpsql.errors import Span, TypeMismatch
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.expressions import Call, Column, Expr, Literal, Wide, columns, unfiltered
+from dpsql.plan.expressions import Call, Column, Expr, Literal, columns, unfiltered
+from dpsql.schema.columns import Wide
 from dpsql.schema.wide_columns import wide_hint
 
 
