@@ -108,7 +108,7 @@ def proposal_of_stored(column: Stored) -> Proposal:
     have all of them."""
     if not column.wide:
         return Proposal(column.type)
-    doubt = "" if column.type is Type.REAL else "it needs bounds, or the type text, which reads all of its numbers"
+    doubt = "" if column.type is Type.REAL else 'declare bounds, or type = "text", which reads all digits'
     return Proposal(Type.INTEGER, doubt=doubt)
 
 
