@@ -304,12 +304,8 @@ def _whole_ends(span: Interval) -> Interval:
 
 def together(facts: Sequence[Fact]) -> Fact:
     """What holds of values that are of one of these facts each."""
-    found = Fact(
-        hull(each.range for each in facts),
-        any(each.nullable for each in facts),
-        wide=Wide.of([each.wide for each in facts]),
-    )
-    return found.meaning(hull(each.said for each in facts))
+    said, wide = hull(each.said for each in facts), Wide.of([each.wide for each in facts])
+    return Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide).meaning(said)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -22,7 +22,7 @@ def is_whole(storage: str, stored: Type) -> bool:
     """Whether a column holds whole numbers by the type that it is stored as."""
     if stored is Type.REAL:
         digits = digits_of_decimal(storage)
-        return digits is not None and digits[1] == 0
+        return digits is not None and digits[1] <= 0
     return stored is Type.INTEGER
 
 

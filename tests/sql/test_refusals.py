@@ -1493,7 +1493,7 @@ ARGUMENTS: list[Any] = [
         range(2 * 10**6))),
     *(("keys", value, InvalidSchema) for value in ({"sex": ["a"]}, {"s": ["a"], "S": ["a"]}, ["a"], "s", {"d": [1]},
         {1: ["a"]})),
-    *(("types", value, InvalidSchema) for value in ({"age": "text"}, {"s": "datum"}, {"s": "other"}, {"s": "REAL"},
+    *(("types", value, InvalidSchema) for value in ({"r": "text"}, {"s": "datum"}, {"s": "other"}, {"s": "REAL"},
         {"s": 5}, {"s": None}, {"nope": "real"}, "real", {"d": "integer"})),
     *(("neighbours", value, InvalidArgument) for value in ("Bounded", "x", "", None, 5, True, b"bounded")),
     *(("strategy", value, InvalidArgument) for value in ("x", "", None, 5, True, [1], {})),
