@@ -16,15 +16,26 @@ from dpsql.schema.columns import Wide
 from dpsql.schema.wide_columns import wide_hint
 
 
+_EXACT = 2**53
+"""Whole numbers up to it are doubles."""
+
+
 def check_call(function: str, args: Sequence[Expr], span: Span | None) -> None:
     """Raises TypeMismatch where a function would read such numbers."""
     if function == "is_null" or not any(unfiltered(arg).wide for arg in args):
         return
     if function == "eq" and all(isinstance(arg, Column) and arg.fact.wide is Wide.UNIT for arg in args):
         return
-    if function == "case" and _only_chooses(args):
+    if (function == "case" and _only_chooses(args)) or (function == "clamp" and _is_clipped(args)):
         return
     refuse(next(arg for arg in args if unfiltered(arg).wide), span)
+
+
+def _is_clipped(args: Sequence[Expr]) -> bool:
+    """Whether constants clip a number: the result is the same whether it was held to 64 bits, or to a double, before."""
+    number, *ends = args
+    close = all(isinstance(end, Literal) and unfiltered(end).range.magnitude <= _EXACT for end in ends)
+    return close and isinstance(number, Column)
 
 
 def _only_chooses(args: Sequence[Expr]) -> bool:
