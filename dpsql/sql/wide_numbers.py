@@ -15,7 +15,6 @@ from dpsql.plan.expressions import Call, Column, Expr, Literal, columns, unfilte
 from dpsql.schema.columns import Wide
 from dpsql.schema.wide_columns import wide_hint
 
-
 _EXACT = 2**53
 """Whole numbers up to it are doubles."""
 
@@ -32,7 +31,7 @@ def check_call(function: str, args: Sequence[Expr], span: Span | None) -> None:
 
 
 def _is_clipped(args: Sequence[Expr]) -> bool:
-    """Whether constants clip a number: the result is the same whether it was held to 64 bits, or to a double, before."""
+    """Whether constants clip a number: the result is the same if it was held to 64 bits, or to a double, before."""
     number, *ends = args
     close = all(isinstance(end, Literal) and unfiltered(end).range.magnitude <= _EXACT for end in ends)
     return close and isinstance(number, Column)
