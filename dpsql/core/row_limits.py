@@ -1,17 +1,21 @@
-"""Row limits below joins: the rows of one privacy unit that reach a join which multiplies rows are bounded by the text.
+"""Row limits below joins without keys: the text bounds the rows of one privacy unit that such a join multiplies.
 
-A join of two private tables makes up to n^2 rows of a unit's n, and each public row that is joined multiplies them
-again. Contribution bounds apply after all joins, so they bound the noise and not the work. `RowLimit` nodes below the
-lowest such joins bound the work too: a unit with n rows costs what a unit with the declared number of rows costs, and
-one linear pass over its n rows.
+A CROSS JOIN, or a join by < and the like, makes all pairs of a unit's rows with the rows of a public table.
+Contribution bounds apply after all joins, so they bound the noise and not the work. A `RowLimit` node below the lowest
+such join bounds the work too: a unit with n rows costs what a unit with the declared number of rows costs, and one pass
+over its n rows.
 
-A limit is never below what the owner declares or the text asks for, so a unit that keeps to its declaration loses no
-row. Conditions that read one side of a join move below the limit, so that the rows that are kept are rows that count.
+A limit is never below what owners declare or the text asks for, so a unit that keeps to its declaration loses no row.
+Conditions that read only the rows below a limit move there, so that the rows that are kept are rows that count.
+
+Nothing is limited below a join of two private tables, a sub-query by person or a window. There a unit beyond its
+declaration would lose more than the rows that do not count: 5 of 30 rows on each side of a join by an equal value leave
+1 pair of 30.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -32,7 +36,6 @@ from dpsql.plan.nodes import (
     exprs_of,
     inputs_of,
     nodes_of,
-    row_scans_of,
     scans_of,
 )
 from dpsql.plan.options import Options
@@ -44,43 +47,50 @@ Terms = Sequence[Expr]
 
 
 def limit_join_inputs(plan: Aggregate, options: Options | None) -> Aggregate:
-    """The plan with a RowLimit below each join that multiplies the rows of units; the same plan where there is none, or
-    where neither an owner nor the text says how many rows count."""
-    if not any(map(_multiplies, nodes_of(plan.input))):
+    """The plan with a RowLimit below each join without keys that multiplies the rows of units; the same plan where
+    there is none, or where owners declare no limit of rows."""
+    if not any(_multiplied(plan.input)):
+        return plan
+    declared = [_of_table(scan) for scan in scans_of(plan.input)]
+    largest = max((each for each in declared if each is not None), default=None)
+    if largest is None:
         return plan
     asked = options.max_rows_contributed if options is not None else None
-    declared = [_declared_rows(scan) for scan in scans_of(plan.input)]
-    largest = max((each for each in declared if each is not None), default=None)
-    tables = {scan.name: scan.table.name for scan in scans_of(plan.input)}
-    source = _Limiter(asked or 0, largest, _columns_read(plan), tables).limited(plan.input, ())
-    return replace(plan, input=source)
+    return replace(plan, input=_Limiter(asked or 0, largest, _columns_read(plan)).limited(plan.input, ()))
 
 
 def without_row_limits(source: Source) -> Source:
     """The source without its RowLimit nodes."""
-    if not any(isinstance(node, RowLimit) for node in nodes_of(source)):
-        return source
+    if isinstance(source, RowLimit):
+        return without_row_limits(source.input)
     if isinstance(source, Join):
-        return replace(source, left=without_row_limits(source.left), right=without_row_limits(source.right))
-    if isinstance(source, Mark):
-        return replace(source, input=without_row_limits(source.input), inner=without_row_limits(source.inner))
+        return replace(source, left=without_row_limits(source.left))
     if isinstance(source, Union):
         branches = tuple(replace(each, input=without_row_limits(each.input)) for each in source.branches)
         return replace(source, branches=branches)
-    assert not isinstance(source, Scan)  # it has no nodes below
-    below = without_row_limits(source.input)
-    return below if isinstance(source, RowLimit) else replace(source, input=below)
+    if isinstance(source, Filter | Mark):
+        return replace(source, input=without_row_limits(source.input))
+    return source
 
 
-def _multiplies(node: Source) -> bool:
-    """Whether a node may make several rows of one row of a unit, or compares a unit's rows in pairs."""
-    if isinstance(node, Join):
-        if not stability(node.left).declared:
-            return False
-        if stability(node.right).by_unit:
-            return node.matches != 1 or not node.keys
-        return node.matches is None or node.matches > 1
-    return isinstance(node, Mark) and node.condition is not None and stability(node.input).declared
+def _multiplied(source: Source) -> Iterator[Join]:
+    """The joins of a source that multiply a unit's rows without a key, where a limit can stand."""
+    if isinstance(source, Join):
+        if stability(source.right).by_unit:
+            return
+        if stability(source.left).declared and source.matches != 1 and not _has_key(source):
+            yield source
+        yield from _multiplied(source.left)
+    elif isinstance(source, Filter | Mark):
+        yield from _multiplied(source.input)
+    elif isinstance(source, Union):
+        for branch in source.branches:
+            yield from _multiplied(branch.input)
+
+
+def _has_key(join: Join) -> bool:
+    """Whether some equality of a join reads its right rows. ON TRUE of an outer join is TRUE = TRUE."""
+    return any(True for _, right in join.keys for _ in columns(right))
 
 
 def _columns_read(plan: Aggregate) -> list[Column]:
@@ -93,94 +103,61 @@ def _columns_read(plan: Aggregate) -> list[Column]:
 @dataclass(frozen=True, repr=False)
 class _Limiter:
     """Inserts row limits. `asked`: the text's number of rows, 0 if there is none; `largest`: the largest number that a
-    table declares; `read`: the columns that the plan reads; `tables`: the table of each scan, by the scan's name."""
+    table declares, which holds for tables that declare none; `read`: the columns that the plan reads."""
 
     asked: int
-    largest: int | None
+    largest: int
     read: Sequence[Column]
-    tables: Mapping[str, str]
 
     def limited(self, source: Source, terms: Terms) -> Source:
         """The rows of a source for which all terms are TRUE. The terms read no other rows."""
-        if not any(map(_multiplies, nodes_of(source))):
+        if not any(_multiplied(source)):
             return _filtered(source, terms)
         if isinstance(source, Filter):
             return self.limited(source.input, (*conjuncts(source.predicate), *terms))
-        if isinstance(source, Join):
-            return self._join(source, terms)
-        if isinstance(source, Mark):
-            return self._mark(source, terms)
         if isinstance(source, Union):
             branches = tuple(replace(each, input=self.limited(each.input, ())) for each in source.branches)
             return _filtered(replace(source, branches=branches), terms)
-        assert isinstance(source, PerUnit | Windows | RowLimit)  # a scan multiplies nothing
-        return _filtered(replace(source, input=self.limited(source.input, ())), terms)
+        assert isinstance(source, Join | Mark)  # nothing else multiplies rows, or has such a join below
+        below = source.left if isinstance(source, Join) else source.input
+        own, rest = _divided(terms, below)
+        rows = self.limited(below, own)
+        if isinstance(source, Mark):
+            return _filtered(replace(source, input=rows), rest)
+        multiplies = next(_multiplied(source)) is source
+        return _filtered(replace(source, left=self._limit(rows) if multiplies else rows), rest)
 
-    def _join(self, node: Join, terms: Terms) -> Source:
-        own, rest = _divided(terms, node.left)
-        there: Terms = ()
-        if not node.outer and stability(node.right).by_unit:
-            there, rest = _divided(rest, node.right)
-        left, right = self.limited(node.left, own), self.limited(node.right, there)
-        if _multiplies(node):
-            left, right = self._limit(left), self._limit(right)
-        return _filtered(replace(node, left=left, right=right), rest)
+    def _limit(self, rows: Source) -> Source:
+        """The rows that a join multiplies, with a limit unless the plan itself bounds the rows of a unit."""
+        most = min(max(self.asked, self._declared(rows)), LARGEST_LIMIT)
+        certain = stability(rows).rows
+        return rows if certain is not None and certain <= most else RowLimit(rows, most, self._compared(rows))
 
-    def _mark(self, node: Mark, terms: Terms) -> Source:
-        own, rest = _divided(terms, node.input)
-        outer, inner = self.limited(node.input, own), self.limited(node.inner, ())
-        if _multiplies(node):
-            outer, inner = self._limit(outer), self._limit(inner)
-        return _filtered(replace(node, input=outer, inner=inner), rest)
+    def _declared(self, source: Source) -> int:
+        """The rows that one unit may have in a source, by what owners declare."""
+        if isinstance(source, RowLimit):
+            return source.most
+        if isinstance(source, Scan):
+            return _of_table(source) or self.largest
+        if isinstance(source, Union):
+            return sum(self._declared(each.input) for each in source.branches if stability(each.input).by_unit)
+        if isinstance(source, PerUnit) and source.alone:
+            return 1
+        rows = self._declared(inputs_of(source)[0])
+        if not isinstance(source, Join):
+            return rows
+        others = self._declared(source.right) if stability(source.right).by_unit else LARGEST_LIMIT
+        return rows * max(1, others if source.matches is None else min(others, source.matches))
 
-    def _limit(self, side: Source) -> Source:
-        """One side of a join with a limit, unless the plan itself bounds the rows of a unit there."""
-        below = stability(side)
-        if not below.declared:
-            return side
-        declared = _declared_rows(side)
-        most = max(self.asked, (self.largest if declared is None else declared) or 0)
-        multiplied = any(map(_multiplies, nodes_of(side)))
-        if not most or (below.rows is not None and (multiplied or below.rows <= most)):
-            return side
-        return RowLimit(side, min(most, LARGEST_LIMIT), self._compared(side))
-
-    def _compared(self, side: Source) -> tuple[Expr, ...]:
-        """Everything that the query reads of the rows of one side. Where a table stands twice in the query, both sides
-        compare the same columns, so that a self-join keeps the same rows on both sides."""
-        names = _names_of(side)
-        compared = [each for each in self.read if each.table in names]
-        if not any(isinstance(node, Windows) for node in nodes_of(side)):
-            # Rows that a window cannot tell apart differ in no column that the query reads of them; they may in others.
-            scans = [scan for scan in row_scans_of(side) if scan.name in names]
-            compared += [column for scan in scans for column in self._of_other_scans(scan)]
-        return tuple(dict.fromkeys(_comparable(column) for column in sorted(compared, key=_place)))
-
-    def _of_other_scans(self, scan: Scan) -> Iterator[Column]:
-        """The columns that the query reads of the same table elsewhere, as columns of this scan."""
-        for column in self.read:
-            if column.table != scan.name and self.tables.get(column.table) == scan.table.name:
-                yield replace(column, table=scan.name)
-
-
-def _declared_rows(source: Source) -> int | None:
-    """The rows of one unit in a source, as owners declare them; None where nothing is declared, or all is public."""
-    if isinstance(source, Scan):
-        return _of_table(source)
-    if isinstance(source, Union):
-        private = [each.input for each in source.branches if stability(each.input).by_unit]
-        numbers = [each for each in map(_declared_rows, private) if each is not None]
-        return sum(numbers) if numbers and len(numbers) == len(private) else None
-    if isinstance(source, PerUnit) and source.alone:
-        return 1
-    left = _declared_rows(inputs_of(source)[0])
-    if not isinstance(source, Join) or not _multiplies(source):
-        return left
-    times = _declared_rows(source.right) if stability(source.right).by_unit else source.matches
-    return None if left is None or times is None else left * max(1, times)
+    def _compared(self, rows: Source) -> tuple[Expr, ...]:
+        """All that the query reads of the rows."""
+        names = _names_of(rows)
+        own = sorted((each for each in self.read if each.table in names), key=lambda each: (each.name, each.table))
+        return tuple(dict.fromkeys(map(_comparable, own)))
 
 
 def _of_table(scan: Scan) -> int | None:
+    """The rows of one unit in a table, as its owner declares them; None where nothing is declared."""
     limits = scan.table.limits
     if scan.table.public:
         return None
@@ -191,9 +168,9 @@ def _of_table(scan: Scan) -> int | None:
     return stability(scan).expected
 
 
-def _divided(terms: Terms, side: Source) -> tuple[Terms, Terms]:
-    """The terms that read one side and no other rows, and the rest."""
-    names = _names_of(side)
+def _divided(terms: Terms, rows: Source) -> tuple[Terms, Terms]:
+    """The terms that read these rows and no others, and the rest."""
+    names = _names_of(rows)
     own = [term for term in terms if _reads_only(term, names)]
     return own, [term for term in terms if term not in own]
 
@@ -209,22 +186,19 @@ def _names_of(source: Source) -> frozenset[str]:
         return frozenset((source.name,))
     if isinstance(source, Union | PerUnit):
         return frozenset(column.table for column in source.columns)
-    if isinstance(source, Join):
-        made = () if source.present is None else (source.present.table,)
-        return _names_of(source.left) | _names_of(source.right) | frozenset(made)
-    if isinstance(source, Mark):
-        return _names_of(source.input) | {source.column.table}
-    if isinstance(source, Windows):
-        return _names_of(source.input) | {column.table for column in source.columns}
-    return _names_of(source.input)
+    made: list[Column] = []
+    if isinstance(source, Join) and source.present is not None:
+        made.append(source.present)
+    elif isinstance(source, Mark):
+        made.append(source.column)
+    elif isinstance(source, Windows):
+        made.extend(source.columns)
+    below = inputs_of(source)[: 1 if isinstance(source, Mark) else None]
+    return frozenset(column.table for column in made).union(*map(_names_of, below))
 
 
 def _filtered(source: Source, terms: Terms) -> Source:
     return reduce(Filter, terms, source)
-
-
-def _place(column: Column) -> tuple[str, str]:
-    return column.name, column.table
 
 
 def _comparable(column: Column) -> Expr:

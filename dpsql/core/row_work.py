@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dpsql.core.stability import stability
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, walk
-from dpsql.plan.nodes import Join, Mark, RowLimit, Source, Union, exprs_of, inputs_of, nodes_of, scans_of
+from dpsql.plan.nodes import Join, Mark, Source, Union, exprs_of, inputs_of, nodes_of, scans_of
 from dpsql.plan.query import Aggregate
 from dpsql.plan.text_lengths import longest, made_length, read_sizes, size_of
 from dpsql.plan.work import LONGEST_TEXT, NUMBER
@@ -76,10 +76,8 @@ def unit_work(plan: Aggregate, rows: int) -> float:
 
 def stored_rows(plan: Aggregate) -> int:
     """The rows of one unit in one table, by what owners declare: a text may have fewer of them count, and all are
-    read. Joins that multiply rows meet no more than that (`row_limits`), or as many as the text asks for."""
-    declared = (scan.table.limits.rows or 1 for scan in scans_of(plan.input))
-    limits = (node.most for node in nodes_of(plan.input) if isinstance(node, RowLimit))
-    return max((*declared, *limits), default=1)
+    read."""
+    return max((scan.table.limits.rows or 1 for scan in scans_of(plan.input)), default=1)
 
 
 def _joins_of_people(source: Source) -> int:
