@@ -186,15 +186,15 @@ def _names_of(source: Source) -> frozenset[str]:
         return frozenset((source.name,))
     if isinstance(source, Union | PerUnit):
         return frozenset(column.table for column in source.columns)
-    made: list[Column] = []
+    new_columns: list[Column] = []
     if isinstance(source, Join) and source.present is not None:
-        made.append(source.present)
+        new_columns.append(source.present)
     elif isinstance(source, Mark):
-        made.append(source.column)
+        new_columns.append(source.column)
     elif isinstance(source, Windows):
-        made.extend(source.columns)
+        new_columns.extend(source.columns)
     below = inputs_of(source)[: 1 if isinstance(source, Mark) else None]
-    return frozenset(column.table for column in made).union(*map(_names_of, below))
+    return frozenset(column.table for column in new_columns).union(*map(_names_of, below))
 
 
 def _filtered(source: Source, terms: Terms) -> Source:
