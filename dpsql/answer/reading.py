@@ -15,6 +15,7 @@ from dpsql.answer.tree import (
     Explained,
     Formula,
     Groups,
+    JoinInput,
     Kept,
     Level,
     Levels,
@@ -33,7 +34,7 @@ from dpsql.core.measurement import Share
 from dpsql.core.mechanisms import Noise as Law
 from dpsql.core.unit import Sensitivity
 from dpsql.plan.expressions import Expr, Slot, walk
-from dpsql.plan.nodes import filters_of, scan_of, scans_of
+from dpsql.plan.nodes import RowLimit, filters_of, nodes_of, row_scans_of, scan_of, scans_of
 from dpsql.plan.query import Output
 from dpsql.release import levels as measured_levels
 from dpsql.release.intervals.intervals import constant_half_width
@@ -61,6 +62,7 @@ def explained(release: Release) -> Explained:
         strategy=release.strategy,
         law=release.choice,
         filters=filters_of(release.query.plan.input),
+        join_inputs=tuple(_join_inputs(release)),
         kept=_kept(release),
         bounds=tuple(_bounds(release)),
         clips=clips_of(release, plain),
@@ -125,6 +127,13 @@ def price_of(release: Release, cost: Cost) -> Price:
 
 
 # What is left out of rows, and how far values may go.
+
+
+def _join_inputs(release: Release) -> Iterator[JoinInput]:
+    for node in nodes_of(release.query.plan.input):
+        if isinstance(node, RowLimit):
+            scans = [scan for scan in row_scans_of(node) if not scan.table.public]
+            yield JoinInput(tuple(scan.shown or scan.table.name for scan in scans), node.most)
 
 
 def _kept(release: Release) -> Kept | None:

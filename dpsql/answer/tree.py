@@ -58,6 +58,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinInput:
+    """The rows of one unit that a join reads at most, of the tables on one of its sides."""
+
+    tables: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Bounds that the query chooses itself, `within` those that are declared for it, and those that were `chosen`."""
 
@@ -268,6 +276,7 @@ class Explained:
     strategy: str
     law: Choice | None
     filters: tuple[Expr, ...]
+    join_inputs: tuple[JoinInput, ...]
     kept: Kept | None
     bounds: tuple[Bounds, ...]
     clips: tuple[Clip, ...]

@@ -112,6 +112,9 @@ def _steps(tree: Explained) -> Iterator[Step]:
 def _of_rows(tree: Explained) -> Iterator[Step]:
     """Which rows count, how far their values go, and which groups they make."""
     yield from (("where", str(predicate), "free") for predicate in tree.filters)
+    for side in tree.join_inputs:
+        rows = f"{numbered(side.rows, 'row')} per {tree.protected.unit} of {', '.join(side.tables)}"
+        yield "keep", f"{rows}, before they are joined (random choice)", "free"
     if tree.kept is not None:
         yield "keep", _kept(tree.kept, tree.protected), "free"
     yield from (("bounds", _bounds(each), _price(each.price)) for each in tree.bounds)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dpsql.core.stability import Stability, stability
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError, InvalidPrivacyParameter, MissingBounds, UnsupportedSQL
-from dpsql.plan.nodes import Source, nodes_of, row_scans_of, scan_of, scans_of
+from dpsql.plan.nodes import RowLimit, Source, nodes_of, row_scans_of, scan_of, scans_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Aggregate
 from dpsql.schema.frozen import dataclass
@@ -37,7 +37,13 @@ class Bounds:
 def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     """The bounds of a plan. Raises MissingBounds where one unit could have any number of rows and nothing is declared,
     InvalidPrivacyParameter for limits beyond reason."""
-    below = stability(plan.input)
+    source = plan.input
+    if RowLimit in map(type, nodes_of(source)):
+        from dpsql.core.row_limits import without_row_limits  # loaded with the first join
+
+        # Row limits bound the work of joins. How many rows count is what owners and the text say, with or without them.
+        source = without_row_limits(source)
+    below = stability(source)
     grouped = bool(plan.keys)
     check_fan_outs(plan.input)
     if not below.declared:

@@ -20,7 +20,7 @@ from functools import singledispatch
 from dpsql.errors import InternalError
 from dpsql.plan.earlier import is_shown
 from dpsql.plan.expressions import Call, Column, Expr, Literal, conjuncts
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows, scans_of
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Scan, Source, Union, Windows, scans_of
 from dpsql.schema.frozen import dataclass
 
 DECLARED = ""
@@ -177,6 +177,20 @@ def _(node: Windows) -> Stability:
     if below.by_unit.keys() != {DECLARED}:
         raise InternalError("a window over rows that are not of a declared unit")
     return replace(below, every_row=False)
+
+
+@stability.register
+def _(node: RowLimit) -> Stability:
+    """Of a unit's rows at most `most` stay: the ones of least hash. A hash is a function of the row and of a key that
+    is drawn without looking at rows, so for each key the rows that stay of a unit are a function of that unit's rows.
+    What another unit adds, removes or changes leaves them as they are."""
+    below = stability(node.input)
+    if below.by_unit.keys() != {DECLARED}:
+        raise InternalError("a limit of rows that are not of a declared unit")
+    rows = below.by_unit[DECLARED]
+    most = node.most if rows is None else min(rows, node.most)
+    expected = None if below.expected is None else min(below.expected, node.most)
+    return replace(below, by_unit={DECLARED: most}, every_row=False, expected=expected)
 
 
 def _most_numbers(node: Filter) -> int | None:

@@ -153,7 +153,23 @@ class Windows:
         return f"windows inside each privacy unit: {made}{ties}"
 
 
-Source = Scan | Filter | Join | Mark | Union | PerUnit | Windows
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """At most `most` rows of each privacy unit: the ones whose keyed hash of `compared` is least.
+
+    `compared`: every value of the rows that the query reads, so that rows which are equal in all of them are
+    interchangeable, and no position in a table enters.
+    """
+
+    input: Source
+    most: int
+    compared: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return f"at most {self.most:,} row{'' if self.most == 1 else 's'} of each privacy unit"
+
+
+Source = Scan | Filter | Join | Mark | Union | PerUnit | Windows | RowLimit
 
 
 def inputs_of(source: Source) -> tuple[Source, ...]:
@@ -190,6 +206,8 @@ def exprs_of(node: Source) -> Iterator[Expr]:
         yield from (*node.keys, *(expr for each in node.aggregations for expr in each.arguments))
     elif isinstance(node, Windows):
         yield from (*(expr for call in node.calls for expr in call.exprs()), *node.ties)
+    else:
+        yield from getattr(node, "compared", ())  # of a row limit
 
 
 def scans_of(source: Source) -> Iterator[Scan]:
@@ -220,4 +238,4 @@ def filters_of(source: Source) -> tuple[Expr, ...]:
         return (*filters_of(source.input), source.predicate)
     if isinstance(source, Join):
         return filters_of(source.left) + (() if source.outer else filters_of(source.right))
-    return filters_of(source.input) if isinstance(source, Mark | Windows) else ()
+    return filters_of(source.input) if isinstance(source, Mark | Windows | RowLimit) else ()

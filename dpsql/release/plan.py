@@ -13,6 +13,7 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.facts import known_of
+from dpsql.plan.nodes import Join, nodes_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
@@ -37,6 +38,10 @@ def planned(
     so that what cannot be planned is refused before any row is read.
 
     Raises what `analyse` and `calibrate` raise."""
+    if Join in map(type, nodes_of(query.plan.input)):
+        from dpsql.core.row_limits import limit_join_inputs  # loaded with the first join
+
+        query = replace(query, plan=limit_join_inputs(query.plan, options))
     loose = loose_columns(query, known_of(query.plan.input))
     if not loose:
         analysis = analyse(query.plan, neighbours, options)

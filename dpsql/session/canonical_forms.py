@@ -43,7 +43,7 @@ from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.constants import ConstantTable
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Union, Windows
+from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, RowLimit, Scan, Union, Windows
 from dpsql.plan.query import Aggregate, GroupKey, Shown, Together
 from dpsql.plan.windows import WINDOWS, Frame, WindowCall, WindowFunction, WindowOrder
 from dpsql.release.auto_bounds import Search
@@ -126,6 +126,7 @@ _NODES: dict[type, Form] = {
     Union: form("union", "branches", "columns", "alternatives", later={"alternatives": False}),
     PerUnit: form("per unit", "input", "keys", "aggregations", "columns", "alone"),
     Windows: form("windows", "input", "calls", "columns", "ties"),
+    RowLimit: form("row limit", "input", "most", "compared"),
     WindowCall: form(
         "window",
         *("function", "argument", "partition", "order", "frame", "number", "default", "ignore-nulls=ignore_nulls"),

@@ -20,7 +20,7 @@ from dpsql.plan.earlier import reads_earlier
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, rebuild
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Windows, exprs_of, scans_of
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Windows, exprs_of, scans_of
 from dpsql.plan.query import GroupKey, Together
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
@@ -215,7 +215,7 @@ def of_nulls(expr: Expr) -> Key:
 
 def outer_tables(source: Source) -> Iterator[OuterTable]:
     """The public tables right of outer joins that every row above has a row of, or NULLs."""
-    if isinstance(source, Filter | Mark | Windows):
+    if isinstance(source, Filter | Mark | RowLimit | Windows):
         yield from outer_tables(source.input)
     if isinstance(source, Join):
         yield from outer_tables(source.left)

@@ -25,6 +25,7 @@ from dpsql.plan.nodes import (
     Join,
     Mark,
     PerUnit,
+    RowLimit,
     Scan,
     Source,
     Union,
@@ -165,7 +166,7 @@ def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
     if isinstance(source, Filter):
         public, terms = public_parts(source.input)
         return public, [*terms, *conjuncts(source.predicate)]
-    if isinstance(source, Mark | Windows):
+    if isinstance(source, Mark | Windows | RowLimit):
         return public_parts(source.input)
     if isinstance(source, PerUnit | Union):
         made = public_table(source)

@@ -15,12 +15,12 @@ import numpy as np
 from dpsql.executors.pandas.database import Database, filtered, united, with_mark
 from dpsql.executors.pandas.pairing import Meeting, marked, meetings, most_pairs
 from dpsql.executors.pandas.relations import Relation, Units, merged_units
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, Windows
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Union, Windows
 
 
 def hold(database: Database, source: Source) -> None:
-    """Run what `blocks` needs whole: right sides of joins, rows that are asked about, groups and windows of a unit. The
-    database holds them from now on; raises what that raises."""
+    """Run what `blocks` needs whole: right sides of joins, rows that are asked about, groups, windows and limits of a
+    unit. The database holds them from now on; raises what that raises."""
     if isinstance(source, Join | Mark):
         whole = source.right if isinstance(source, Join) else source.inner
         database.given[id(whole)] = database.relation(whole)
@@ -30,7 +30,7 @@ def hold(database: Database, source: Source) -> None:
     elif isinstance(source, Union):
         for branch in source.branches:
             hold(database, branch.input)
-    elif isinstance(source, PerUnit | Windows):
+    elif isinstance(source, PerUnit | Windows | RowLimit):
         database.given[id(source)] = database.relation(source)
 
 

@@ -9,6 +9,7 @@ from weakref import ref
 
 import numpy as np
 
+from dpsql.core.exact import NO_KEY
 from dpsql.errors import InternalError
 from dpsql.executors.pandas.asked_about import AskedAbout
 from dpsql.executors.pandas.columns import ColumnStore
@@ -40,7 +41,20 @@ from dpsql.executors.pandas.relations import (
 )
 from dpsql.executors.pandas.unit_groups import grouped
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
-from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scans_of
+from dpsql.plan.nodes import (
+    Branch,
+    Filter,
+    Join,
+    Mark,
+    PerUnit,
+    RowLimit,
+    Scan,
+    Source,
+    Union,
+    Windows,
+    inputs_of,
+    scans_of,
+)
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.units import Unit
 
@@ -51,7 +65,8 @@ class Database:
     `source`: what is to be run, from which it follows how many rows public tables make of each above a join. `most`: a
     join of people's rows that would make more rows raises TooManyRows, unless they are no more than its sides have
     together and than `most_alike`. `given`: relations that stand for nodes, by their identity. `predicates`: those
-    above the source; rows for which they are not TRUE count for nothing."""
+    above the source; rows for which they are not TRUE count for nothing. `key`: of the hash by which rows of a unit are
+    kept."""
 
     def __init__(
         self,
@@ -59,7 +74,9 @@ class Database:
         source: Source | None = None,
         most: int | None = None,
         predicates: Sequence[Expr] = (),
+        key: bytes = NO_KEY,
     ) -> None:
+        self.key = key
         self.stores = {name.casefold(): store for name, store in stores.items()}
         self.most, self.most_alike = most, 0
         self.given: dict[int, Relation] = {}
@@ -118,6 +135,12 @@ class Database:
         from dpsql.executors.pandas.windows import windowed  # loaded with the first window
 
         return windowed(node, self.relation(node.input).settled())
+
+    @_made.register
+    def _(self, node: RowLimit) -> Relation:
+        from dpsql.executors.pandas.row_limits import limited  # loaded with the first limit below a join
+
+        return limited(node, self.relation(node.input).settled(), self.key)
 
     def fan_out(self, node: Source) -> int:
         """How many rows public tables make of each row of a node, at most."""

@@ -62,7 +62,7 @@ def run(
     engine: Engine,
 ) -> ExactTable:
     """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
-    database = Database(stores, source, MOST_HELD, predicates)
+    database = Database(stores, source, MOST_HELD, predicates, key)
     database.most_alike = min(2 * MOST_HELD, large_units.MOST_WHOLE)
     try:
         rows = database.relation(source)

@@ -68,7 +68,7 @@ class _Compiler:
         limited = plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts))
         units = limited or any(not isinstance(node, Scan | Filter) for node in nodes_of(plan.source))
         read = read_columns(plan.source, above)
-        self.sources = Sources(dialect, self.names, tables, read, seen, units=units)
+        self.sources = Sources(dialect, self.names, tables, read, seen, units=units, key=key)
 
     def early_statement(self) -> Statement | None:
         """The statement that groups rows by stored cells first; None where that is not to be done."""

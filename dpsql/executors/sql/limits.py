@@ -80,7 +80,7 @@ def kept_rows(plan: ExactPlan, given: Contributing, writer: Writer, key: HashKey
 
 def _limited(plan: ExactPlan, limits: Limits, given: Contributing, writer: Writer, key: HashKey) -> Kept:
     """Each row hashed, and the least of each unit kept."""
-    limiter = _Limiter(given.rows, (given.keys, given.parts), writer, key)
+    limiter = Limiter(given.rows, (given.keys, given.parts), writer, key)
     if limits.of_units is not None:
         limiter.keep(limiter.least_groups(limits.of_units))
     choose = limiter.mark if any(map(of_units, plan.parts)) else limiter.keep
@@ -93,7 +93,7 @@ def _limited(plan: ExactPlan, limits: Limits, given: Contributing, writer: Write
     return Kept(limiter.rows, limiter.marked)
 
 
-class _Limiter:
+class Limiter:
     """Rows with the hashes of their groups and of themselves. `marked`: those kept so far, where the others stay."""
 
     def __init__(

@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import singledispatch
 
 from dpsql.plan.expressions import Column
-from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, Windows
+from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, RowLimit, Scan, Source, Union, Windows
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.units import Lookup
 
@@ -87,7 +87,7 @@ def _beside(source: Source) -> Iterator[Scan]:
     """The tables whose rows stand beside one another in the rows of a source."""
     if isinstance(source, Scan):
         yield source
-    elif isinstance(source, Filter | Mark):
+    elif isinstance(source, Filter | Mark | RowLimit):
         yield from _beside(source.input)
     elif isinstance(source, Join):
         yield from _beside(source.left)
@@ -108,6 +108,12 @@ def _(source: Scan, seen: Seen) -> int | None:
 @most_of_unit.register
 def _(source: Filter | Mark | PerUnit | Windows, seen: Seen) -> int | None:
     return most_of_unit(source.input, seen)
+
+
+@most_of_unit.register
+def _(source: RowLimit, seen: Seen) -> int | None:
+    below = most_of_unit(source.input, seen)
+    return source.most if below is None else min(below, source.most)
 
 
 @most_of_unit.register

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import singledispatchmethod
 from math import prod
 
+from dpsql.executors.keyed_hash import HashKey
 from dpsql.executors.pandas import large_units
 from dpsql.executors.pandas.database import fan_outs_above
 from dpsql.executors.pandas.pairing import most_pairs
@@ -16,6 +17,7 @@ from dpsql.executors.sql.bare_conditions import conjunction, of_stored_cells
 from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
 from dpsql.executors.sql.read_columns import is_public
+from dpsql.executors.sql.row_limits import limited
 from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
 from dpsql.executors.sql.seen import NOTHING, Seen, is_lookup, most_of_unit, one_unit, scan_below, steps_of
@@ -23,12 +25,13 @@ from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr
-from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, Scan, Source, Union, Windows
+from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, RowLimit, Scan, Source, Union, Windows
 from dpsql.schema.columns import Type
 
 
 class Sources:
-    """Writes sources over stored tables, found by folded name. `read`: the columns of the plan that anything reads."""
+    """Writes sources over stored tables, found by folded name. `read`: the columns of the plan that
+    anything reads. `key`: of the hash by which rows of a unit are kept."""
 
     def __init__(
         self,
@@ -39,7 +42,9 @@ class Sources:
         seen: Seen = NOTHING,
         *,
         units: bool,
+        key: HashKey,
     ) -> None:
+        self.key = key
         self.dialect = dialect
         self.names = names
         self.writer = Writer(dialect, names)
@@ -308,6 +313,10 @@ class Sources:
     @_made.register
     def _(self, node: Windows) -> Rows:
         return windowed(node, self.rows(node.input), self.writer)
+
+    @_made.register
+    def _(self, node: RowLimit) -> Rows:
+        return limited(node, self.rows(node.input), self.writer, self.named, self.key)
 
     def _argument(self, each: Aggregation, rows: Rows) -> str | None:
         if each.argument is None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from dpsql.executors.pandas import large_units
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.executors.sql.seen import is_lookup
-from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, Windows, nodes_of
+from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Union, Windows, nodes_of
 
 
 def joins_of_whole_units(source: Source) -> Iterator[Join]:
@@ -36,7 +36,7 @@ def _whole(source: Source) -> Iterator[Source]:
     elif isinstance(source, Union):
         for branch in source.branches:
             yield from _whole(branch.input)
-    elif isinstance(source, PerUnit | Windows):
+    elif isinstance(source, PerUnit | Windows | RowLimit):
         yield source
 
 

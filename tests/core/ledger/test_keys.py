@@ -178,6 +178,7 @@ QUESTIONS: dict[str, Asked] = {
     "a table of constants": Asked(
         "SELECT COUNT(*) FROM people JOIN (VALUES ('a', 1), ('b', 2)) AS v(k, w) ON city = k WHERE w > 1"
     ),
+    "row limits": Asked("SELECT COUNT(*) FROM orders CROSS JOIN lists WHERE total > w", tables="units"),
     "left join": Asked("SELECT COUNT(w) FROM people LEFT JOIN lists ON city = k"),
     "join of people": Asked(
         "SELECT COUNT(*), SUM(total) FROM orders JOIN people ON person = id WHERE age > 3", tables="units"

@@ -214,17 +214,17 @@ def hash_other_limbs(patch: pytest.MonkeyPatch) -> None:
 
 
 def keep_the_largest_hashes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(limits._Limiter, "_order", lambda _self, first, _names: f"{first} DESC")
+    patch.setattr(limits.Limiter, "_order", lambda _self, first, _names: f"{first} DESC")
 
 
 def keep_one_row_more(patch: pytest.MonkeyPatch) -> None:
-    honest = limits._Limiter.least_rows
-    patch.setattr(limits._Limiter, "least_rows", lambda self, most, by_group: honest(self, most + 1, by_group=by_group))
+    honest = limits.Limiter.least_rows
+    patch.setattr(limits.Limiter, "least_rows", lambda self, most, by_group: honest(self, most + 1, by_group=by_group))
 
 
 def keep_one_group_more(patch: pytest.MonkeyPatch) -> None:
-    honest = limits._Limiter.least_groups
-    patch.setattr(limits._Limiter, "least_groups", lambda self, most: honest(self, most + 1))
+    honest = limits.Limiter.least_groups
+    patch.setattr(limits.Limiter, "least_groups", lambda self, most: honest(self, most + 1))
 
 
 def leave_the_limits_out(patch: pytest.MonkeyPatch) -> None:
