@@ -375,14 +375,15 @@ def test_equal_values_are_one_unit_in_all_tables() -> None:
     assert answer(tables, f"SELECT COUNT(*), COUNT(DISTINCT who) FROM ({both})") == [2, 1]
 
 
-# The README's section on the same.
+# The section of the first steps on the same.
 
 
-def test_the_readme_shows_what_its_shop_answers() -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## People with many rows")[1].split("\n## ")[0]
+def test_the_first_steps_show_what_their_shop_answers() -> None:
+    page = (ROOT / "docs" / "first-steps.md").read_text(encoding="utf-8")
+    section = page.split("## People with many rows")[1].split("\n## ")[0]
     code, text = re.findall(r"^```(?:python|text)\n(.*?)^```$", section, flags=re.DOTALL | re.MULTILINE)
     held: dict[str, Any] = {"dpsql": dpsql, "pd": pd}
-    exec(compile(code, "README.md", "exec"), held)
+    exec(compile(code, "first-steps.md", "exec"), held)
     printed, shown = (
         [line.split("|")[1] for line in each.splitlines() if "|" in line] for each in (str(held["revenue"]), text)
     )
