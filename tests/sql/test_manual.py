@@ -393,7 +393,7 @@ def test_every_aggregate_has_a_row():
     assert listed(OUTER_ROWS, "Aggregate over an answer") == exact
     assert listed(INNER_ROWS, "Aggregate per person") == exact | OF_AN_ORDER
     statistics = {each.name for each in AGGREGATES.values() if each.second_moments}
-    assert listed(under("Statistic"), "Statistic") == statistics
+    assert listed(under("NULL where"), "Statistic") == statistics
 
 
 @pytest.mark.parametrize("row", AGGREGATE_ROWS, ids=ids(AGGREGATE_ROWS))
