@@ -215,7 +215,7 @@ def rows(
     return answered, refused
 
 
-def page(introduction: str, answered: list[Row], refused: list[Row], queries: Iterable[Query]) -> str:
+def page(introduction: str, answered: list[Row], refused: list[Row]) -> str:
     """docs/tpch.md."""
     text = io.StringIO()
     with redirect_stdout(text):
@@ -223,9 +223,7 @@ def page(introduction: str, answered: list[Row], refused: list[Row], queries: It
         show("Errors", answered, ERRORS.strip())
         if refused:
             show("Refused", refused)
-        print(f"\n## What was changed\n\n{CHANGED.strip()}\n")
-        for query in queries:
-            print(f"- **{query.title}**: {'; '.join(query.changed) or 'nothing'}. *Limits:* {query.limits}.")
+        print(f"\n## Changes and limits\n\n{CHANGED.strip()}\n")
         print(f"\n## Beside others\n\n{OTHERS.strip()}\n")
         print(", ".join(f"{name} {error} %" for name, error in R2T.items()) + ".")
     return text.getvalue()
@@ -236,43 +234,40 @@ INTRODUCTION = """
 
 <!-- Written by benchmarks/tpch.py. -->
 
-A shop's database of eight tables, of which three are people's: `customer`, `orders` and `lineitem`. The privacy unit is
-the customer, with all orders and their items; parts, suppliers and places are public. Nineteen of TPC-H's 22 questions
-read people's tables. They are asked here as close to the standard's words as privacy and the language allow
-(examples/tpch/queries), with what an owner would declare (examples/tpch/tpch.toml), on the standard's data at scale
-factor {scale:g}. Q2, Q11 and Q16 read public tables only: there is nothing to protect.
+TPC-H is a shop's database of eight tables, of which `customer`, `orders` and `lineitem` are private. The privacy unit
+is the customer, with all orders and items. Nineteen of its 22 queries read private tables. They are asked as close to
+the standard as privacy and the language allow (examples/tpch/queries, examples/tpch/tpch.toml), at scale factor
+{scale:g}. Q2, Q11 and Q16 read public tables only. These are queries derived from TPC-H, not a TPC-H result.
 
     pip install "dpsql[tpch]"
     python benchmarks/tpch.py
 
-These are questions derived from TPC-H, not a TPC-H result.
-
-Each query has epsilon {epsilon:g} (Q17 and Q22 are two queries each, which share it), and a delta only where its text
-says so (Q22: 1e-6). It was answered {runs} times.
+Each query has epsilon {epsilon:g} (Q17 and Q22 are two queries each, which share it). Only Q22 has a delta, 1e-6.
+Each was answered {runs} times.
 """
 
 ERRORS = """
-The relative error is |noisy - exact| / |exact|, the median over runs and groups. Exact is the answer of DuckDB to the
-same text over the whole data, with an exact parameter: rows that a limit leaves out count as error, like noise.
-*groups* is how many the exact answer has, *named* the share of them that the private one shows. Groups shown whose
-exact value is 0 have no relative error: *of exact 0* counts them. *s* is the time of one private answer, in seconds.
+The relative error is |noisy - exact| / |exact|, the median over runs and groups. *Exact* is DuckDB's answer to the
+same text over the whole data: rows that a limit drops count as error, like noise. *groups* counts the exact answer's
+groups, *named* is the share of them that the private one shows. *of exact 0* counts shown groups whose exact value is
+0, which have no relative error. *s* is the time of one private answer in seconds.
 
-The noise does not grow with the shop. With ten times as many customers its share of the error is a tenth, save in
-groups that do not grow with them, like those by supplier.
+The noise does not grow with the shop. With ten times as many customers its share of the error is a tenth, except in
+groups that do not grow with them, such as suppliers.
 """
 
 CHANGED = """
-*Limits* are the most rows (items or orders) of one customer that count in a query, and in how many groups: the owner's
-choice, made from the averages that the specification implies for a customer who orders at all. They were then compared
-with the data at scale factor 0.1: they leave out 2 % of the rows at most, but 9 % in Q14, 6 % in Q8 and 3 % in Q21. An
-owner who cannot look would choose a little higher. A lower limit means less noise and more left out.
+Each file in examples/tpch/queries begins with what was changed and why, and with its limits. *Limits* are the most
+rows (items or orders) of one customer that count, and in how many groups: the owner's choice, from the averages that
+the specification implies. At scale factor 0.1 they drop at most 2 % of the rows, but 9 % in Q14, 6 % in Q8 and 3 % in
+Q21. An owner who cannot look would choose a little higher. A lower limit means less noise and more dropped rows.
 """
 
 OTHERS = """
-R2T (Dong, Fang, Yi, Tao, Machanavajjhala: R2T: Instance-optimal Truncation for Differentially Private Query Evaluation
-with Foreign Keys, SIGMOD 2022) needs no limits: it finds one privately. Its published relative errors are of another
-setting, so that they say what can be had, not who is better: scale factor 1, ten times the customers, with epsilon 0.8;
-one number for the whole database where there are groups here.
+R2T (Dong, Fang, Yi, Tao, Machanavajjhala: R2T: Instance-optimal Truncation for Differentially Private Query
+Evaluation with Foreign Keys, SIGMOD 2022) finds limits privately. Its published relative errors are of another
+setting, so they show what is possible, not who is better: scale factor 1, ten times the customers, epsilon 0.8, one
+number for the whole database instead of groups:
 """
 
 
@@ -299,7 +294,7 @@ def main() -> None:
         answered, refused = rows(connection, queries, arguments.runs, arguments.epsilon)
         scale = len(connection.table("customer")) / CUSTOMERS
     introduction = INTRODUCTION.format(scale=scale, runs=arguments.runs, epsilon=arguments.epsilon)
-    text = page(introduction, answered, refused, queries)
+    text = page(introduction, answered, refused)
     if arguments.queries:
         print(text)
     else:

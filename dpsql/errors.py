@@ -147,7 +147,7 @@ class SQLSyntaxError(QueryRefused):
 class UnsupportedSQL(QueryRefused):
     """The text is SQL, but no rule here knows what it would do to neighbouring tables."""
 
-    remedy = "Write it as the error says, or another way: docs/sql.md lists what there is."
+    remedy = "Write it as the error says, or another way: docs/sql lists what there is."
 
 
 class UnknownTable(QueryRefused):

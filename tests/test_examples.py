@@ -11,7 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/first-steps.md"))
+"""The README, and the page whose examples go on from it."""
 
 
 def blocks(language: str) -> list[str]:

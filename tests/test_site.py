@@ -49,9 +49,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_a_lost_link_is_seen() -> None:
-    assert broken(ROOT / "README.md", "[a](docs/nowhere.md) [b](docs/sql.md#nowhere) `[c](d)` [e](docs/sql.md)") == [
+    text = "[a](docs/nowhere.md) [b](docs/sql/query.md#nowhere) `[c](d)` [e](docs/sql/query.md)"
+    assert broken(ROOT / "README.md", text) == [
         "docs/nowhere.md",
-        "docs/sql.md#nowhere",
+        "docs/sql/query.md#nowhere",
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/first-steps.md"))
 
 REVEALED = """
 import pandas as pd

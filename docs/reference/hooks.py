@@ -38,15 +38,29 @@ def within(target: Path) -> bool:
 
 
 GROUPS = {
-    "Tutorial": ("tutorial.md",),
-    "Asking": ("shell.md", "notebook.md", "results.md", "sql.md", "cookbook.md", "client.md"),
-    "Owning": ("owners", "units.md", "text-files.md", "server.md", "accounting.md"),
-    "Engines": ("engines.md", "spark.md", "scale.md", "tpch.md"),
-    "Privacy": ("privacy",),
-    "Accuracy": ("accuracy", "k-norm.md"),
-    "Proofs": ("proofs",),
+    "Get started": ("first-steps.md", "tutorial.md"),
+    "Analysts": (
+        "cookbook.md",
+        *(f"sql/{page}.md" for page in ("query", "aggregates", "joins", "functions", "post-processing", "limits")),
+        *("shell.md", "notebook.md", "results.md", "client.md"),
+    ),
+    "Owners": (
+        "owners/README.md",
+        "owners/begin.md",
+        "units.md",
+        *(f"owners/{page}.md" for page in ("bounds", "groups", "epsilon", "budget", "publishing", "analysts")),
+        *("owners/data-protection.md", "owners/glossary.md"),
+        "server.md",
+        "text-files.md",
+        "accounting.md",
+        "engines.md",
+        "spark.md",
+        "scale.md",
+        "tpch.md",
+    ),
+    "Auditors": ("owners/promise.md", "proofs", "privacy", "accuracy", "k-norm.md"),
     "Reference": ("reference", "public.md", "compatibility.md", "changelog.md"),
-    "Contributing": ("contributing.md",),
+    "Contributors": ("contributing.md",),
 }
 """Pages, and folders with all their pages; what is named nowhere comes last."""
 

@@ -1,6 +1,6 @@
 """Privacy filters: which next step a budget still admits, however it was chosen.
 
-Sound for steps chosen after seeing all earlier answers. The proof is written out in docs/accounting.md; in short, in
+Sound for steps chosen after seeing all earlier answers. The proof is in docs/proofs/14-filters.md; in short, in
 the words of `Cost`: along any path of answers the parts A of all steps multiply to a measure A* with mass(P - A*) <=
 the sum of deltas.
   - basic: A* <= e^(sum of epsilons) Q.

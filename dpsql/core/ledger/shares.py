@@ -2,7 +2,7 @@
 nothing that others do.
 
 Proof that all analysts together learn no more than the budget's (epsilon, delta), whatever they tell each other, is in
-docs/accounting.md; it needs that what `check_room` adds up stays within the budget whenever a share is given.
+docs/proofs/14-filters.md; it needs that what `check_room` adds up stays within the budget whenever a share is given.
 """
 
 from __future__ import annotations
