@@ -774,8 +774,8 @@ def test_a_lie_is_caught(lie: Lie, check: Check):
 def count_every_row(patch: Patch) -> None:
     """No unit is held to its limits."""
 
-    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
-        return kept_rows.Chosen(rows.units.numbers(), codes, codes)
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.UnitRows:
+        return kept_rows.UnitRows(rows.units.numbers(), codes, codes)
 
     patch.setattr(kept_rows, "choose_rows", choose)
 

@@ -16,7 +16,7 @@ from dpsql.plan.expressions import Call, Column, Expr
 from dpsql.plan.nodes import scans_of
 from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 
@@ -33,7 +33,7 @@ _SPREADS = 20
 LEVEL = 0.95
 
 
-def bounds_warnings(release: Release, released: Released, shown: NDArray[np.int64]) -> Iterator[str]:
+def bounds_warnings(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> Iterator[str]:
     """Sentences on averages near the ends of their bounds, on bounds far wider than values are, and on noise that hides
     an average; of the groups that are shown."""
     if len(release.sections) != 1 or not released.groups or not len(shown):

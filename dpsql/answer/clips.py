@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.answer.plain import Plain, value_where
+from dpsql.answer.plain import QueryWording, value_where
 from dpsql.answer.tree import Clip
 from dpsql.plan.expressions import columns
 from dpsql.plan.nodes import filters_of, scans_of
 from dpsql.release.release import Release
 
 
-def clips_of(release: Release, plain: Plain) -> tuple[Clip, ...]:
+def clips_of(release: Release, plain: QueryWording) -> tuple[Clip, ...]:
     """Each thing once, in the order of what is computed: values, what units add, and columns that are read."""
     found = {(clip.of, clip.adds): clip for clip in (*_values(release, plain), *_of_units(release, plain))}
     for clip in _declared(release):
@@ -19,7 +19,7 @@ def clips_of(release: Release, plain: Plain) -> tuple[Clip, ...]:
     return tuple(found.values())
 
 
-def _values(release: Release, plain: Plain) -> Iterator[Clip]:
+def _values(release: Release, plain: QueryWording) -> Iterator[Clip]:
     """Arguments that are summed or chosen among."""
     for m in () if release.provisional else release.analysis.measured:
         if m.sum is None or m.of not in ("rows", "choice"):
@@ -28,7 +28,7 @@ def _values(release: Release, plain: Plain) -> Iterator[Clip]:
             yield Clip(plain.expr((value_where(expr) or (expr,))[0]), fact.range)
 
 
-def _of_units(release: Release, plain: Plain) -> Iterator[Clip]:
+def _of_units(release: Release, plain: QueryWording) -> Iterator[Clip]:
     """What each unit adds to a group, where that is limited."""
     for m in release.analysis.measured:
         if m.of == "total" or (m.of == "mean" and m.aggregation.per_unit is not None):

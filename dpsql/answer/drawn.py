@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.plain import Plain
-from dpsql.answer.tree import FREE, Drawn, FarOff, Gaps, Price
+from dpsql.answer.plain import QueryWording
+from dpsql.answer.tree import FREE, Gaps, Price, PrivateSelection, SelectionError
 from dpsql.plan.aggregates import Aggregation
 from dpsql.release.choices import EXACT, Draw
-from dpsql.release.parts import Chosen
-from dpsql.release.release import Release, Released
+from dpsql.release.parts import ChosenPoint
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 
 _LEVEL = 0.95
@@ -22,15 +22,17 @@ def asked_of(release: Release, draw: Draw) -> tuple[Aggregation, ...]:
     return tuple(each for each, estimate in pairs if estimate.chosen and estimate.chosen.place in draw.places)
 
 
-def drawn(release: Release, draw: Draw, price: Price, plain: Plain) -> Drawn:
+def drawn(release: Release, draw: Draw, price: Price, plain: QueryWording) -> PrivateSelection:
     """What is said of a draw."""
     of = asked_of(release, draw)
     asked = tuple(plain.aggregation(each) for each in of)
     off, rows = far_off(release, draw), draw.rows_off(_LEVEL)
-    return Drawn(of, asked, draw.mechanism, draw.epsilon, draw.points, rows, off, FREE if off is None else price)
+    return PrivateSelection(
+        of, asked, draw.mechanism, draw.epsilon, draw.points, rows, off, FREE if off is None else price
+    )
 
 
-def far_off(release: Release, draw: Draw, released: Released | None = None) -> FarOff | None:
+def far_off(release: Release, draw: Draw, released: ReleasedValues | None = None) -> SelectionError | None:
     """How far off a drawn value may be, whatever the data are, and where not all values can be drawn how far apart
     those are (near what was `released`); None of one that is exact."""
     if draw.mechanism == EXACT:
@@ -38,7 +40,7 @@ def far_off(release: Release, draw: Draw, released: Released | None = None) -> F
     chosen = (each.chosen for each in release.estimates)
     partial = [each for each in chosen if each is not None and each.place in draw.places and each.partial]
     gaps = _gaps(partial, released) if partial else None
-    return FarOff(
+    return SelectionError(
         draw.rows_off(_LEVEL),
         draw.kind,
         None if draw.kind.end is None else draw.rank,
@@ -48,7 +50,7 @@ def far_off(release: Release, draw: Draw, released: Released | None = None) -> F
     )
 
 
-def _gaps(partial: list[Chosen], released: Released | None) -> Gaps | None:
+def _gaps(partial: list[ChosenPoint], released: ReleasedValues | None) -> Gaps | None:
     """How far apart points are, next to the drawn ones where those are given; None where every value of the range is a
     point. The right value may lie anywhere up to the next point, whatever rows say."""
     found = [_distances(each, released) for each in partial]
@@ -60,7 +62,7 @@ def _gaps(partial: list[Chosen], released: Released | None) -> Gaps | None:
     return Gaps(most if given else least, most, kind, near=given and partial[0].points is not None)
 
 
-def _distances(chosen: Chosen, released: Released | None) -> NDArray[np.float64]:
+def _distances(chosen: ChosenPoint, released: ReleasedValues | None) -> NDArray[np.float64]:
     """Distances to the next points, of those that were drawn or else of all."""
     if chosen.among is not None:
         return np.array([chosen.among.apart])

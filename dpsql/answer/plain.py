@@ -16,14 +16,14 @@ _PAIRED = frozenset({"count", "sum", "sum of squares"})
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class QueryWording:
     """`columns` for what they are clipped to; of arguments of pairs the value, and the other one."""
 
     columns: dict[Expr, Expr]
     pairs: dict[Expr, tuple[Expr, Expr]]
 
     @classmethod
-    def of(cls, release: Release) -> Plain:
+    def of(cls, release: Release) -> QueryWording:
         """The words of a release. Columns whose bounds are to be chosen stand as if there were none."""
         chosen = [(each.column, each.held) for each in release.bounds]
         chosen += [(search.column, widest(search.column)) for search in release.searches.searches]

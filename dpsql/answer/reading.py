@@ -9,20 +9,20 @@ from fractions import Fraction
 
 from dpsql.answer.clips import clips_of
 from dpsql.answer.drawn import drawn
-from dpsql.answer.plain import Plain
+from dpsql.answer.plain import QueryWording
 from dpsql.answer.tree import (
     Bounds,
-    Explained,
+    ContributionLimit,
     Formula,
     Groups,
     JoinInput,
-    Kept,
     Level,
     Levels,
     Noise,
+    OutputColumn,
     Price,
-    Protected,
-    Shown,
+    ProtectedUnit,
+    ReleaseExplanation,
     Sum,
 )
 from dpsql.core.across import dimension_across
@@ -48,11 +48,11 @@ GAUSSIAN = ("discrete_gaussian", "rounded_gaussian")
 _SIZES = (10, 20, 50, 100)
 
 
-def explained(release: Release) -> Explained:
+def explained(release: Release) -> ReleaseExplanation:
     """The tree of a release."""
-    plain = Plain.of(release)
+    plain = QueryWording.of(release)
     sums = tuple(_sums(release, plain))
-    return Explained(
+    return ReleaseExplanation(
         protected=protected(release),
         cost=release.cost,
         price=release.price,
@@ -84,11 +84,11 @@ def unit_of(release: Release) -> str | None:
     return next(table.unit.owner for table in tables if table.unit is not None)
 
 
-def protected(release: Release) -> Protected:
+def protected(release: Release) -> ProtectedUnit:
     """Whose privacy a release protects."""
     analysis = release.analysis
     table = scan_of(release.query.plan.input).table.name
-    return Protected(analysis.private, unit_of(release), table, analysis.bounds.rows, analysis.neighbours)
+    return ProtectedUnit(analysis.private, unit_of(release), table, analysis.bounds.rows, analysis.neighbours)
 
 
 def estimate_of(release: Release, output: Output) -> Estimate | None:
@@ -136,14 +136,16 @@ def _join_inputs(release: Release) -> Iterator[JoinInput]:
             yield JoinInput(tuple(scan.shown or scan.table.name for scan in scans), node.most)
 
 
-def _kept(release: Release) -> Kept | None:
+def _kept(release: Release) -> ContributionLimit | None:
     exact = release.exact
     if exact.limits is None and exact.groups is None:
         return None
     by_unit = all(of_units(part) for part in exact.parts) and not exact.grids
     if by_unit or exact.limits is None:
-        return Kept(None, exact.groups, by_unit)
-    return Kept(exact.limits.rows, exact.groups if exact.limits.groups < exact.limits.rows else None, by_unit)
+        return ContributionLimit(None, exact.groups, by_unit)
+    return ContributionLimit(
+        exact.limits.rows, exact.groups if exact.limits.groups < exact.limits.rows else None, by_unit
+    )
 
 
 def _bounds(release: Release) -> Iterator[Bounds]:
@@ -180,7 +182,7 @@ def _groups(release: Release) -> Groups:
 # What noise is added to, and what is drawn.
 
 
-def _sums(release: Release, plain: Plain) -> Iterator[Sum]:
+def _sums(release: Release, plain: QueryWording) -> Iterator[Sum]:
     """A coordinate of a query with grouping sets has noise of its own at each level that is measured."""
     for place in range(len(release.coordinates)):
         of_levels = release.levels.measured if place in release.levels.noisy else ()
@@ -205,7 +207,7 @@ def _law_in(share: Share, place: int) -> tuple[Law, int]:
 def _sum(
     release: Release,
     place: int,
-    plain: Plain,
+    plain: QueryWording,
     *,
     law: Law | None,
     dimension: int,
@@ -258,7 +260,7 @@ def _noise(release: Release, sums: tuple[Sum, ...]) -> tuple[Noise, ...]:
     return tuple(noises)
 
 
-def _levels(release: Release, plain: Plain) -> tuple[Levels, ...]:
+def _levels(release: Release, plain: QueryWording) -> tuple[Levels, ...]:
     """The levels that have noise of their own, and what follows from them; none where none has any."""
     levels = release.levels
     if not levels.measured:
@@ -283,16 +285,16 @@ def _level(release: Release, level: measured_levels.Level) -> Level:
 # What the query shows.
 
 
-def _shown(release: Release, output: Output, plain: Plain) -> Shown:
+def _shown(release: Release, output: Output, plain: QueryWording) -> OutputColumn:
     first = len(release.query.plan.keys)
     used = [part.index - first for part in walk(output.expr) if isinstance(part, Slot) and part.index >= first]
     places = [place for index in used for place in _places(release, release.estimates[index])]
     sources = tuple(dict.fromkeys(_name(release, place) for place in places))
     half = None if release.provisional else constant_half_width(release, output.expr, LEVEL)
-    return Shown(output.name, _formula(release, output, plain), sources, half)
+    return OutputColumn(output.name, _formula(release, output, plain), sources, half)
 
 
-def _formula(release: Release, output: Output, plain: Plain) -> Formula | Expr:
+def _formula(release: Release, output: Output, plain: QueryWording) -> Formula | Expr:
     estimate = estimate_of(release, output)
     if estimate is None:
         return output.expr
@@ -302,7 +304,7 @@ def _formula(release: Release, output: Output, plain: Plain) -> Formula | Expr:
     return Formula(estimate.kind, "sums", estimate.centre, total, count)
 
 
-def _feature(release: Release, place: int | None, plain: Plain) -> tuple[Label, ...]:
+def _feature(release: Release, place: int | None, plain: QueryWording) -> tuple[Label, ...]:
     """What stands for a feature: the coordinate that it is (around half of all, or not), shares of it, or cells."""
     weights = release.lattice.weights(place)
     labels = tuple(plain.label(release.coordinates[coordinate].name) for coordinate, _ in weights)

@@ -24,7 +24,7 @@ from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.plan.expressions import Array, Vector
 from dpsql.release.finish import Answer, finish
 from dpsql.release.intervals.intervals import Bounds, interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -51,7 +51,7 @@ class Result(Travelling):
 
     _answer: Answer
     _release: Release
-    _released: Released
+    _released: ReleasedValues
     footer: str
     warnings: tuple[str, ...]
     replayed: bool = False
@@ -268,7 +268,7 @@ def checked_level(level: float) -> float:
 
 
 def result_of(
-    settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+    settled: Release, released: ReleasedValues, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
     """What the query does with released values, and the words below the table; the release has its bounds."""
     rows = finish(settled, released)

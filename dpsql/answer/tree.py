@@ -15,7 +15,7 @@ from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.query import Stage
-from dpsql.release.auto_bounds import Bounded
+from dpsql.release.auto_bounds import ChosenBounds
 from dpsql.release.labels import Label
 from dpsql.release.laws import Choice
 from dpsql.schema.columns import Type
@@ -36,7 +36,7 @@ FREE = Price()
 
 
 @dataclass(frozen=True, slots=True)
-class Protected:
+class ProtectedUnit:
     """Who is protected, where anybody is (`private`): the `unit`, a column, or else each row of the `table`; and how
     much of one counts."""
 
@@ -48,7 +48,7 @@ class Protected:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ContributionLimit:
     """What counts of a unit with more rows than its limits: so many `rows` in so many `groups`, None where there is no
     limit. `by_unit`: each unit adds one number to a group, whatever its rows are."""
 
@@ -72,7 +72,7 @@ class Bounds:
     column: Column
     cost: Cost
     price: Price
-    chosen: Bounded | None = None
+    chosen: ChosenBounds | None = None
 
     @property
     def within(self) -> Interval | None:
@@ -192,7 +192,7 @@ class Gaps:
 
 
 @dataclass(frozen=True, slots=True)
-class FarOff:
+class SelectionError:
     """How far off a drawn value may be: `rows` by its rank or its count. `rank`: which value stands for the end, of MIN
     and MAX; `several` values are drawn at once; other values lie between the points where the grid is `partial`."""
 
@@ -205,7 +205,7 @@ class FarOff:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PrivateSelection:
     """A draw: the aggregates that it gives, as they are planned (`of`) and as they were `asked`. `off` is None of one
     that is exact."""
 
@@ -215,7 +215,7 @@ class Drawn:
     epsilon: Fraction
     points: int
     rows_off: int
-    off: FarOff | None
+    off: SelectionError | None
     price: Price
 
 
@@ -232,7 +232,7 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OutputColumn:
     """A column of the answer, the sums that it comes from, and the half-width of its 95 % interval (of several levels
     the widest) where that depends on no private count."""
 
@@ -253,7 +253,7 @@ class Width:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedNoise:
     """How wide noise will be in groups of so many units (`sizes`), of several levels in those of the first."""
 
     sizes: tuple[int, ...]
@@ -262,12 +262,12 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ReleaseExplanation:
     """A release. `price`: its cost in the coin that was asked for; `rho`: None where nothing is measured in it;
     `guess`: how well whoever sees the answer can guess, of two worlds, which one it is; `sums` are what noise is added
     to, at each level that has some."""
 
-    protected: Protected
+    protected: ProtectedUnit
     cost: Cost
     price: str
     rho: Fraction | None
@@ -277,13 +277,13 @@ class Explained:
     law: Choice | None
     filters: tuple[Expr, ...]
     join_inputs: tuple[JoinInput, ...]
-    kept: Kept | None
+    kept: ContributionLimit | None
     bounds: tuple[Bounds, ...]
     clips: tuple[Clip, ...]
     groups: Groups
     sums: tuple[Sum, ...]
     noise: tuple[Noise, ...]
     levels: tuple[Levels, ...]
-    draws: tuple[Drawn, ...]
-    shown: tuple[Shown, ...]
+    draws: tuple[PrivateSelection, ...]
+    shown: tuple[OutputColumn, ...]
     stages: tuple[Stage, ...]

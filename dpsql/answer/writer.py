@@ -11,17 +11,17 @@ from dpsql.answer.tree import (
     FREE,
     Bounds,
     Clip,
-    Drawn,
-    Expected,
-    Explained,
-    FarOff,
+    ContributionLimit,
+    ExpectedNoise,
     Formula,
     Gaps,
     Groups,
-    Kept,
     Noise,
     Price,
-    Protected,
+    PrivateSelection,
+    ProtectedUnit,
+    ReleaseExplanation,
+    SelectionError,
     Sum,
 )
 from dpsql.core.loss import show
@@ -59,7 +59,7 @@ Step = tuple[str, str, str]
 """Name, text, and what it costs."""
 
 
-def explanation(tree: Explained, expected: Expected | None, left: str) -> str:
+def explanation(tree: ReleaseExplanation, expected: ExpectedNoise | None, left: str) -> str:
     """Who is protected, what the query does step by step and what each step costs, and how wide noise is to be
     expected; `left`: of a budget, after it."""
     steps = [line for step in _steps(tree) for line in _wrapped(*step)]
@@ -75,7 +75,7 @@ def explanation(tree: Explained, expected: Expected | None, left: str) -> str:
     return "\n".join([*_head(tree, f" Left after it: {left}." if left else ""), *numbered, *noise, words])
 
 
-def _head(tree: Explained, left: str) -> list[str]:
+def _head(tree: ReleaseExplanation, left: str) -> list[str]:
     who = tree.protected
     if not who.private:
         return ["Protects   nobody: the tables are public", f"Guarantee  none is needed; exact and free.{left}"]
@@ -89,14 +89,14 @@ def _head(tree: Explained, left: str) -> list[str]:
     return [f"Protects   {whose}", f"Guarantee  {tree.price}, {what} {changed}.{goal}{left}"]
 
 
-def _counted(tree: Explained) -> str:
+def _counted(tree: ReleaseExplanation) -> str:
     bound = tree.protected.limits
     groups = f" in {numbered(bound.groups, 'group')}" if tree.groups.keys else ""
     each = f", {bound.per_group} in each" if groups and bound.per_group < bound.rows else ""
     return f"; at most {numbered(bound.rows, 'row')}{groups}{each} count"
 
 
-def _steps(tree: Explained) -> Iterator[Step]:
+def _steps(tree: ReleaseExplanation) -> Iterator[Step]:
     """All steps, in order."""
     yield from _of_rows(tree)
     yield from _of_noise(tree)
@@ -109,7 +109,7 @@ def _steps(tree: Explained) -> Iterator[Step]:
     yield from (("select", each.body, "free") for each in tree.stages)
 
 
-def _of_rows(tree: Explained) -> Iterator[Step]:
+def _of_rows(tree: ReleaseExplanation) -> Iterator[Step]:
     """Which rows count, how far their values go, and which groups they make."""
     yield from (("where", str(predicate), "free") for predicate in tree.filters)
     for side in tree.join_inputs:
@@ -123,7 +123,7 @@ def _of_rows(tree: Explained) -> Iterator[Step]:
         yield "groups", _groups(tree.groups), "free"
 
 
-def _of_noise(tree: Explained) -> Iterator[Step]:
+def _of_noise(tree: ReleaseExplanation) -> Iterator[Step]:
     """What is added to sums."""
     exact = (each.said for each in tree.sums if not each.noisy)
     yield from (("exact", f"{each} (neighbours agree on it)", "free") for each in exact)
@@ -154,7 +154,7 @@ def _price(price: Price | None) -> str:
     return ", ".join(f"{name} {show(value)}" for name, value in named if value is not None)
 
 
-def _kept(kept: Kept, who: Protected) -> str:
+def _kept(kept: ContributionLimit, who: ProtectedUnit) -> str:
     """What is left out of units with more than their limits."""
     groups = "" if kept.groups is None else numbered(kept.groups, "group")
     if kept.by_unit and not groups:
@@ -170,7 +170,7 @@ def _bounds(each: Bounds) -> str:
     return f"{each.chosen}, chosen privately"
 
 
-def _clip(clip: Clip, who: Protected) -> str:
+def _clip(clip: Clip, who: ProtectedUnit) -> str:
     what, held = f"{clip.adds} of each {who.unit} in {clip.of}" if clip.adds else str(clip.of), str(clip.held)
     if clip.type is not None and clip.type.temporal:
         held = f"[{', '.join(str(Literal(int(end), clip.type)) for end in (clip.held.lower, clip.held.upper))}]"
@@ -212,7 +212,7 @@ def _law(choice: Choice, *, stairs: bool) -> str:
     return f"{words} (for one count Gaussian is the narrower from {cells} cells a unit on)" if cells > 1 else words
 
 
-def _draw(draw: Drawn) -> Step:
+def _draw(draw: PrivateSelection) -> Step:
     """A value that is chosen, and how far off it may be whatever the data are."""
     names = ", ".join(str(each) for each in draw.asked)
     if draw.off is None:
@@ -240,7 +240,7 @@ def _feature(labels: tuple[Label, ...]) -> str:
     return "(sum of shares)" if len(labels) > 1 else "".join(str(each) for each in labels)
 
 
-def _expected(tree: Explained, expected: Expected) -> list[str]:
+def _expected(tree: ReleaseExplanation, expected: ExpectedNoise) -> list[str]:
     """A table of half-widths: a line for each output, and of averages one more."""
     rows = []
     for each in expected.widths:
@@ -281,7 +281,7 @@ def _short(name: str) -> str:
     return name if len(name) <= 24 else name[:21] + "..."
 
 
-def far_off_in_words(off: FarOff) -> str:
+def far_off_in_words(off: SelectionError) -> str:
     """How far off a drawn value may be, and how far apart the values are that can be drawn."""
     rows = numbered(off.rows, "row")
     if off.rank is not None:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dpsql.core import samplers
 from dpsql.core.cost import Cost
 from dpsql.core.exact import AllUnits, CountRows, ExactPlan, Part
-from dpsql.core.mechanisms import Across, CubeLaplace, Reach
+from dpsql.core.mechanisms import CubeLaplace, GroupVectorSensitivity, Reach
 from dpsql.core.reach import Terms, ends_of, reach_of, sensitivity_of
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.stability import stability
@@ -53,7 +53,7 @@ def reach_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analys
     cells = number_of_cells(plan.keys)
     sure = _either(plan, analysis)
     kinds = tuple(_kind([plan.parts[part] for part, _ in terms], sure=sure) for terms in coordinates)
-    across, many = Across(largest, cells, kinds), len(coordinates)
+    across, many = GroupVectorSensitivity(largest, cells, kinds), len(coordinates)
     if not _of_all(plan.parts, coordinates):
         return replace(reach_of(plan.parts, coordinates, analysis), across=across)
     each = cells * largest  # what other laws would have to pay for: no less than the norms that they go by
@@ -115,9 +115,9 @@ def _kind(parts: Sequence[Part], *, sure: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AcrossLaplace(CubeLaplace):
+class GroupVectorLaplace(CubeLaplace):
     """P(x) proportional to exp(-max |x_i| / scale), where x are the coordinates of all groups together, `dimension` of
-    them; `kinds` says which of a group's are its own (see `Across`).
+    them; `kinds` says which of a group's are its own (see `GroupVectorSensitivity`).
 
     Privacy: the max norm is one, so the ratio of the probabilities of any outcome is at most exp(largest / scale) by
     the triangle inequality, whatever the number of coordinates (Hardt, Talwar, STOC 2010, theorem 4.2). A coordinate
@@ -128,7 +128,7 @@ class AcrossLaplace(CubeLaplace):
     kinds: tuple[str, ...] = ()
 
     @classmethod
-    def calibrate(cls, reach: Reach, epsilon: Fraction) -> AcrossLaplace:
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> GroupVectorLaplace:
         if reach.across is None:
             raise ValueError("it is not known how far a unit moves all groups together")
         across = reach.across

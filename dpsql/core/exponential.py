@@ -182,7 +182,7 @@ class _ExactLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class ChoiceSequence:
     """The law of choices one after the other, an `epsilon` (rate times spread) all together. `draws`: how many there
     are, if all have as much; else 1 divided by the sum of the squares of the parts that they have. `rho`: what that
     was found for, rounded down. `pure`: they are paid by epsilon, whatever the mechanism."""

@@ -12,11 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from dpsql.core.across import AcrossLaplace
+from dpsql.core.across import GroupVectorLaplace
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.events import Concentrated, Event, Pure
-from dpsql.core.exponential import Choosing
+from dpsql.core.exponential import ChoiceSequence
 from dpsql.core.loss import Allowance, PrivacyLoss, root_below
 from dpsql.core.mechanisms import (
     CubeLaplace,
@@ -34,11 +34,11 @@ LawT_co = TypeVar("LawT_co", covariant=True)
 _NARROW = 2
 
 
-Laplace = CubeLaplace | SplitLaplace | ClassLaplace | AcrossLaplace
+Laplace = CubeLaplace | SplitLaplace | ClassLaplace | GroupVectorLaplace
 
 
 @dataclass(frozen=True, slots=True)
-class Paid(Generic[LawT_co]):
+class CalibratedNoise(Generic[LawT_co]):
     """A law that is calibrated, what it costs, and what the ledger is told."""
 
     law: LawT_co
@@ -73,38 +73,38 @@ class Grant:
     def _pair(self) -> PrivacyLoss:
         return PrivacyLoss(self.epsilon, self.delta)
 
-    def pure(self, law: type[Laplace | Staircase], reach: Reach) -> Paid[Noise]:
+    def pure(self, law: type[Laplace | Staircase], reach: Reach) -> CalibratedNoise[Noise]:
         """Pure noise. Raises InvalidPrivacyParameter."""
         noise = law.calibrate(reach, self.epsilon)
-        return Paid(drawable(noise), _charged(noise.loss(reach), Cost.of(self.epsilon)), Pure(self.epsilon))
+        return CalibratedNoise(drawable(noise), _charged(noise.loss(reach), Cost.of(self.epsilon)), Pure(self.epsilon))
 
-    def gaussian(self, reach: Reach) -> Paid[Noise]:
+    def gaussian(self, reach: Reach) -> CalibratedNoise[Noise]:
         """Gaussian noise. Raises InvalidPrivacyParameter."""
         if self.rho is None:
             noise: DiscreteGaussian | RoundedGaussian = self.normal.calibrate(reach, self._pair)
             if noise.scale < _NARROW:  # rounding may add more than exact tails take away
                 noise = min(noise, DiscreteGaussian.calibrate(reach, self._pair), key=lambda each: each.spread)
             cost = noise.loss(reach)
-            return Paid(drawable(noise), cost, Concentrated(cost.rho))
+            return CalibratedNoise(drawable(noise), cost, Concentrated(cost.rho))
         noise = self.normal.of_rho(reach, self.rho)
         cost = _charged(noise.loss(reach), Cost(None, rho=self.rho))
-        return Paid(drawable(noise), cost, Concentrated(cost.rho))
+        return CalibratedNoise(drawable(noise), cost, Concentrated(cost.rho))
 
-    def counts(self, reach: Reach) -> Paid[Noise]:
+    def counts(self, reach: Reach) -> CalibratedNoise[Noise]:
         """The noise of one count that is the least in the coin that pays for it. Raises InvalidPrivacyParameter."""
         return self.pure(CubeLaplace, reach) if self.rho is None else self.gaussian(reach)
 
-    def choice(self, draws: Fraction = Fraction(1), *, bounded_range: bool = False) -> Paid[Choosing]:
-        """So many choices one after the other (`Choosing`). Paid by epsilon they are permute-and-flip, which
+    def choice(self, draws: Fraction = Fraction(1), *, bounded_range: bool = False) -> CalibratedNoise[ChoiceSequence]:
+        """So many choices one after the other (`ChoiceSequence`). Paid by epsilon they are permute-and-flip, which
         is never worse than the exponential mechanism at the same epsilon; paid by rho the exponential mechanism, whose
         rho is a quarter of what its epsilon alone would imply. With `bounded_range` they are that either way: among
         candidates that are too many to be looked at one by one. They have the smaller rho as well then."""
         if self.rho is None:
             name = "exponential" if bounded_range else "permute_and_flip"
-            law = Choosing(name, self.epsilon, draws, pure=True)
-            return Paid(law, _charged(law.loss, Cost.of(self.epsilon)), Pure(self.epsilon))
-        law = Choosing("exponential", root_below(8 * draws * self.rho), draws, self.rho)
-        return Paid(law, _charged(law.loss, Cost(None, rho=self.rho)), Concentrated(self.rho))
+            law = ChoiceSequence(name, self.epsilon, draws, pure=True)
+            return CalibratedNoise(law, _charged(law.loss, Cost.of(self.epsilon)), Pure(self.epsilon))
+        law = ChoiceSequence("exponential", root_below(8 * draws * self.rho), draws, self.rho)
+        return CalibratedNoise(law, _charged(law.loss, Cost(None, rho=self.rho)), Concentrated(self.rho))
 
 
 def grant(allowance: Allowance, epsilon: Fraction | None = None, delta: Fraction = Fraction(0)) -> Grant:

@@ -28,7 +28,7 @@ LARGEST_NUMERATOR = 2**61
 
 
 @dataclass(frozen=True, slots=True)
-class Across:
+class GroupVectorSensitivity:
     """How far one privacy unit can move any one coordinate in any one of so many public groups (`cells`), and what each
     coordinate is to all groups: one of its own in each ("each"), one that is the same in all ("all"), or one of two
     groups, of which the other's moves just the other way ("either")."""
@@ -56,7 +56,7 @@ class Reach:
     """In how many groups a unit moves it at most, where that is known."""
     classes: tuple[int, ...] = ()
     """The class of each coordinate, where the cube norm is summed over classes (`core.classes`); else all are one."""
-    across: Across | None = None
+    across: GroupVectorSensitivity | None = None
     """Where noise is for all groups together (`core.across`); that of each group by itself is then not known."""
 
 

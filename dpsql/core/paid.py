@@ -21,18 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.across import AcrossLaplace, reach_across
+from dpsql.core.across import GroupVectorLaplace, reach_across
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.exact import CountRows, CountUnits, ExactPlan, ExactTable, UnitWeights
-from dpsql.core.exponential import Choosing
+from dpsql.core.exponential import ChoiceSequence
 from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.measurement import (
     Exact,
-    Found,
     GroupsByChance,
     GroupsByThreshold,
+    MeasuredValues,
     Measurement,
     Share,
     ShownGroups,
@@ -70,12 +70,12 @@ class NoisyVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class SelectionStep:
     """Choices among exact counts: their law (None: the best, which nobody's rows alone may be asked for), or the noise
     of each count, at how many rows of a unit, under which neighbours, in how many groups a row can be; and the
     charge."""
 
-    law: Choosing | None
+    law: ChoiceSequence | None
     noise: Noise | None
     rows: int
     bounded: bool
@@ -84,14 +84,16 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PaidRequest:
     """What is asked of an executor, what is known of its rows, and which combinations of its parts are measured."""
 
     plan: ExactPlan
     analysis: Analysis
     coordinates: tuple[Terms, ...]
 
-    def measured(self, measurements: Sequence[Measurement], table: ExactTable, noisy: Iterable[int] = ()) -> Found:
+    def measured(
+        self, measurements: Sequence[Measurement], table: ExactTable, noisy: Iterable[int] = ()
+    ) -> MeasuredValues:
         """What is found by measurements of the plan's exact integers."""
         return measured(measurements, Exact(table, self.steps(table.parts), self.plan.keys), tuple(noisy))
 
@@ -115,7 +117,9 @@ class Asked:
         return [self.coordinates[place] for place in places]
 
 
-def assert_paid(asked: Asked, measurements: Sequence[Measurement], cost: Cost, before: Iterable[Cost] = ()) -> None:
+def assert_paid(
+    asked: PaidRequest, measurements: Sequence[Measurement], cost: Cost, before: Iterable[Cost] = ()
+) -> None:
     """Raises InternalError where what is to be released is worth more than `cost`, of which some is spent `before`."""
     _assert_analysed(asked)
     vectors = [one for each in measurements for one in _drawn_by(each) if isinstance(one, NoisyVector)]
@@ -128,18 +132,18 @@ def assert_paid(asked: Asked, measurements: Sequence[Measurement], cost: Cost, b
     for each in measurements:
         drawn = _drawn_by(each)
         for drawing in drawn:
-            if isinstance(drawing, Drawing):
+            if isinstance(drawing, SelectionStep):
                 _assert_drawn(asked, drawing)
         normal = all(isinstance(one.noise, RoundedGaussian) for one in drawn)
         _assert_charged(each.cost, [one.cost for one in drawn], gaussian_rho if normal else rho_for)
         for plan in each.told.plans:  # of integers of its own
-            _assert_analysed(Asked(plan, of_one_group(asked.analysis), ()))
+            _assert_analysed(PaidRequest(plan, of_one_group(asked.analysis), ()))
     together = sum((*before, *(each.cost for each in measurements)), FREE)
     if together.join(cost) != cost:
         raise InternalError("a release would be charged less than its measurements cost")
 
 
-def _drawn_by(measurement: Measurement) -> tuple[NoisyVector | Drawing, ...]:
+def _drawn_by(measurement: Measurement) -> tuple[NoisyVector | SelectionStep, ...]:
     if isinstance(measurement, Share):
         return (NoisyVector(measurement.places, measurement.noise, measurement.cost),)
     return measurement.drawn
@@ -158,7 +162,7 @@ def _assert_charged(cost: Cost, parts: Sequence[Cost], most: Callable[[Fraction,
         raise InternalError("a measurement would be charged less than its parts cost")
 
 
-def _assert_analysed(asked: Asked) -> None:
+def _assert_analysed(asked: PaidRequest) -> None:
     """The analysis is one of the plan's own source: its units, its limits and what is known there."""
     plan, analysis = asked.plan, asked.analysis
     below = stability(plan.source)
@@ -180,7 +184,7 @@ def _bounds_itself(below: Stability, analysis: Analysis) -> bool:
     return most is not None and most <= min(rows.rows, rows.per_group, rows.groups if analysis.grouped else rows.rows)
 
 
-def _assert_noise(asked: Asked, vector: NoisyVector) -> None:
+def _assert_noise(asked: PaidRequest, vector: NoisyVector) -> None:
     reach = _reach(asked, vector)
     try:
         worth = vector.noise.loss(reach)
@@ -191,9 +195,9 @@ def _assert_noise(asked: Asked, vector: NoisyVector) -> None:
         raise InternalError("noise would be smaller than its charge")
 
 
-def _reach(asked: Asked, vector: NoisyVector) -> Reach:
+def _reach(asked: PaidRequest, vector: NoisyVector) -> Reach:
     terms = asked.terms(vector.places)
-    if isinstance(vector.noise, AcrossLaplace) and vector.level is None:
+    if isinstance(vector.noise, GroupVectorLaplace) and vector.level is None:
         return reach_across(asked.plan, terms, asked.analysis)
     if vector.level is None:
         classes = vector.noise.classes if isinstance(vector.noise, ClassLaplace) else ()
@@ -203,7 +207,7 @@ def _reach(asked: Asked, vector: NoisyVector) -> Reach:
     return reach_of_level(asked.plan.parts, terms, asked.analysis, cells, math.prod(sizes) // cells)
 
 
-def _assert_chosen(asked: Asked, measurements: Sequence[Measurement], vectors: Sequence[NoisyVector]) -> None:
+def _assert_chosen(asked: PaidRequest, measurements: Sequence[Measurement], vectors: Sequence[NoisyVector]) -> None:
     """All groups are public, or one measurement at least chooses those that are shown."""
     plan, analysis = asked.plan, asked.analysis
     found = [one for each in measurements for one in each.told.selections if one.hides]
@@ -213,7 +217,7 @@ def _assert_chosen(asked: Asked, measurements: Sequence[Measurement], vectors: S
         raise InternalError("groups of one person would be shown more often than is charged")
 
 
-def _is_sound(asked: Asked, each: ShownGroups, vectors: Sequence[NoisyVector]) -> bool:
+def _is_sound(asked: PaidRequest, each: ShownGroups, vectors: Sequence[NoisyVector]) -> bool:
     """Whether a selection is of what it says, for all groups that can come or go with a unit."""
     plan, analysis = asked.plan, asked.analysis
     if isinstance(each, GroupsByChance):
@@ -231,7 +235,7 @@ def _is_sound(asked: Asked, each: ShownGroups, vectors: Sequence[NoisyVector]) -
     return plan.parts[each.part] == UnitWeights(each.scale) and each.sides >= 1 + both
 
 
-def _assert_drawn(asked: Asked, drawing: Drawing) -> None:
+def _assert_drawn(asked: PaidRequest, drawing: SelectionStep) -> None:
     analysis = asked.analysis
     if not analysis.private:
         return

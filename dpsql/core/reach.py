@@ -62,11 +62,11 @@ from itertools import chain, product
 from dpsql.core.exact import (
     SHARE_STEPS,
     AllUnits,
+    CellPart,
     CountDistinct,
     CountRows,
     CountUnits,
     ExactPlan,
-    InCell,
     LatticeProduct,
     LatticeShare,
     Part,
@@ -353,7 +353,7 @@ def _held_by(total: Part, count: UnitTotal) -> Part | None:
 
 def _cell_of(part: Part) -> tuple[tuple[Expr, ...], int, Part]:
     """The alternatives and the number of a part's cell, none of one over all rows, and what is added there."""
-    return (part.alternatives, part.number, part.of) if isinstance(part, InCell) else ((), 0, part)
+    return (part.alternatives, part.number, part.of) if isinstance(part, CellPart) else ((), 0, part)
 
 
 _Tied = dict[tuple[bool, frozenset[Expr | Part]], list[Element]]
@@ -383,7 +383,7 @@ def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
         return (0, 1), (part.value,)
     if isinstance(part, LatticeProduct):
         return (0 if part.first == part.second else -part.most, part.most), (part.first.value, part.second.value)
-    assert not isinstance(part, LatticeShare | InCell)  # shares are dealt out together, and cells by their parts
+    assert not isinstance(part, LatticeShare | CellPart)  # shares are dealt out together, and cells by their parts
     if isinstance(part, AllUnits):
         raise InternalError("a number of all groups together is in each of them: its noise is for all groups")
     ends = (min(part.least, part.most), max(part.least, part.most))

@@ -125,7 +125,7 @@ def _decades(many: int) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedRows:
     """Rows of groups 0, 1, ... at values: int64 arrays in step, ordered by group and value, counts above 0."""
 
     groups: IntArray
@@ -135,7 +135,7 @@ class Counted:
 
 def quantiles_among(
     of: RoundNumbers,
-    counted: Counted,
+    counted: CountedRows,
     groups: int,
     qs: Sequence[Fraction],
     epsilon: Fraction,
@@ -161,12 +161,12 @@ def quantiles_among(
         places = np.empty((len(batch), len(qs)), np.int64)
         how = (tuple(qs), share, bounded, exponential, places)
         part = whole_part(len(batch), (of.most - of.least + 1) * pieces)
-        _OfRuns(runs.edges, pieces, *how, runs, trial).fill(tree, part, one_group)
+        _RunRecursion(runs.edges, pieces, *how, runs, trial).fill(tree, part, one_group)
         values[batch] = places
     return values + of.least
 
 
-def best_among(of: RoundNumbers, counted: Counted, groups: int, qs: Sequence[Fraction]) -> IntArray:
+def best_among(of: RoundNumbers, counted: CountedRows, groups: int, qs: Sequence[Fraction]) -> IntArray:
     """The first value of the best score for each of the quantiles, shape (groups, len(qs)): of nobody's rows."""
     values = np.empty((groups, len(qs)), np.int64)
     for batch, runs in _batches(of, counted, groups, 1, qs):
@@ -178,7 +178,7 @@ def best_among(of: RoundNumbers, counted: Counted, groups: int, qs: Sequence[Fra
 
 
 def _batches(
-    of: RoundNumbers, counted: Counted, groups: int, pieces: int, qs: Sequence[Fraction]
+    of: RoundNumbers, counted: CountedRows, groups: int, pieces: int, qs: Sequence[Fraction]
 ) -> Iterator[tuple[IntArray, Runs]]:
     """Groups of about as many different values together, and their runs."""
     many = np.bincount(counted.groups, minlength=groups)
@@ -275,7 +275,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfRuns(Recursion):
+class _RunRecursion(Recursion):
     """The recursion of quantiles with runs in place of the pieces one by one."""
 
     runs: Runs

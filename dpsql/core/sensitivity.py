@@ -54,7 +54,7 @@ grids, and the squares of sums of many of them with their noise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredAggregation:
     """One aggregation, what its argument's values are known to be, and what a row adds to its count and sum."""
 
     aggregation: Aggregation
@@ -77,7 +77,7 @@ class Analysis:
 
     neighbours: Neighbours
     grouped: bool
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredAggregation, ...]
     public_count: bool
     """True when neighbours have the same number of rows and all of them reach the one group."""
     known: Known
@@ -106,7 +106,7 @@ def analyse(
     return Analysis(neighbours, grouped, measured, public_count, known, bounds, bool(below.by_unit))
 
 
-def _of_units(row: Measured, plan: Aggregate, bounds: Bounds, *, averages: bool) -> Measured:
+def _of_units(row: MeasuredAggregation, plan: Aggregate, bounds: Bounds, *, averages: bool) -> MeasuredAggregation:
     """What a unit contributes: its rows, or one clipped number for each group.
 
     COUNT and SUM: leaving out rows beyond the limit and clipping the unit's total at what so many rows could add have
@@ -143,7 +143,7 @@ def _clips(plan: Aggregate, bounds: Bounds, *, averages: bool) -> bool:
     return all(kind.chosen or kind.linear or (averages and kind.averages) for kind in asked)
 
 
-def _total(row: Measured, clip: Interval, bounds: Bounds) -> Measured:
+def _total(row: MeasuredAggregation, clip: Interval, bounds: Bounds) -> MeasuredAggregation:
     if row.sum is None:  # a number of rows is whole: the limits that it is held between are too
         whole = Interval(math.floor(clip.lower), math.ceil(clip.upper))
         return replace(row, count=Contribution(whole, sure=False), bound=bounds.units, of="total")
@@ -161,25 +161,27 @@ class _Rows:
     written: Mapping[Expr, Expr]
 
 
-def _measure(aggregation: Aggregation, rows: _Rows) -> Measured:
+def _measure(aggregation: Aggregation, rows: _Rows) -> MeasuredAggregation:
     if aggregation.argument is None:
-        return Measured(aggregation, Fact(point(1), nullable=False), Contribution(point(1), rows.reaches), None)
+        return MeasuredAggregation(
+            aggregation, Fact(point(1), nullable=False), Contribution(point(1), rows.reaches), None
+        )
     if aggregation.second is not None:
         return _measure_pair(aggregation, aggregation.argument, aggregation.second, rows)
     argument = fact(aggregation.argument, rows.known)
     sure = rows.reaches and not argument.nullable
     count = Contribution(point(1), sure)
     if aggregation.kind.distinct:  # a row adds a value, or one that is there already
-        return Measured(aggregation, argument, Contribution(point(1), sure=False), None)
+        return MeasuredAggregation(aggregation, argument, Contribution(point(1), sure=False), None)
     if not aggregation.kind.ranged:
-        return Measured(aggregation, argument, count, None)
+        return MeasuredAggregation(aggregation, argument, count, None)
     if aggregation.per_unit is not None:
-        return Measured(aggregation, argument, count, Contribution(aggregation.per_unit, sure=False))
+        return MeasuredAggregation(aggregation, argument, count, Contribution(aggregation.per_unit, sure=False))
     argument = _bounded(aggregation, aggregation.argument, argument, rows)
-    return Measured(aggregation, argument, count, Contribution(argument.range, sure))
+    return MeasuredAggregation(aggregation, argument, count, Contribution(argument.range, sure))
 
 
-def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, rows: _Rows) -> Measured:
+def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, rows: _Rows) -> MeasuredAggregation:
     """Rows count where neither argument is NULL: each is made NULL where the other one is."""
     y, x = fact(first, rows.known), fact(second, rows.known)
     y, x = _bounded(aggregation, first, y, rows), _bounded(aggregation, second, x, rows)
@@ -189,7 +191,7 @@ def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, rows: _Ro
     nullable = y.nullable or x.nullable
     y, x = replace(y, nullable=nullable), replace(x, nullable=nullable)
     sure = rows.reaches and not nullable
-    return Measured(aggregation, y, Contribution(point(1), sure), Contribution(y.range, sure), other=x)
+    return MeasuredAggregation(aggregation, y, Contribution(point(1), sure), Contribution(y.range, sure), other=x)
 
 
 def _where(value: Expr, other: Expr) -> Expr:

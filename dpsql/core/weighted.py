@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from dpsql.core.cost import Cost
-from dpsql.core.events import Approx, Event
+from dpsql.core.events import ApproximateStep, Event
 from dpsql.core.exact import weight_of
 from dpsql.core.grants import Grant
-from dpsql.core.measurement import Exact, Found, GroupsByChance, Laws, ShownGroups
+from dpsql.core.measurement import Exact, GroupsByChance, Laws, MeasuredValues, ShownGroups
 from dpsql.core.mechanisms import Noise, Reach
 from dpsql.core.selection import show_probability
 from dpsql.schema.frozen import dataclass
@@ -93,7 +93,7 @@ class GroupsByWeights(ShownGroups):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return (self.event, Approx(Fraction(0), self.delta))
+        return (self.event, ApproximateStep(Fraction(0), self.delta))
 
     @property
     def half(self) -> int:  # type: ignore[override]
@@ -110,7 +110,7 @@ class GroupsByWeights(ShownGroups):
         """Of so many units in as many groups as may count; in fewer each weighs more."""
         return show_probability(self.noise, units * weight_of(self.scale, self.each), self.height)
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         noisy: Any = exact.table.parts[self.part] + self.noise.draw(exact.table.groups)[0]
         return found.only(np.flatnonzero(noisy >= self.height))
 

@@ -17,7 +17,7 @@ _MOST_DIRECT = 1 << 21
 
 
 @dataclass(frozen=True, repr=False)
-class Combining:
+class KeyCombination:
     """Some keys in a row, behind what was found before: their numbers, by `sizes`, are one, which is looked up among
     those of public rows, in ascending order."""
 
@@ -43,7 +43,7 @@ class Combining:
         return np.where(self.known[at] == numbers, at, -1)
 
 
-class RowsTogether:
+class PublicKeyRows:
     """The public rows of an axis of several keys. `steps`: how a row is found; more than one only where numbers of all
     keys together would not go into 64 bits."""
 
@@ -72,8 +72,8 @@ class RowsTogether:
         return np.where(outside, -1, self._row[np.where(outside, 0, numbers)])
 
 
-def _steps(columns: Sequence[Codes], sizes: Sequence[int]) -> list[Combining]:
-    steps: list[Combining] = []
+def _steps(columns: Sequence[Codes], sizes: Sequence[int]) -> list[KeyCombination]:
+    steps: list[KeyCombination] = []
     before: Codes | None = None
     first = 0
     while first < len(columns):
@@ -81,9 +81,9 @@ def _steps(columns: Sequence[Codes], sizes: Sequence[int]) -> list[Combining]:
         while last < len(columns) and (last == first or room * sizes[last] < _ROOM):
             room *= sizes[last]
             last += 1
-        step = Combining(tuple(range(first, last)), tuple(sizes[first:last]), np.zeros(0, dtype=np.int64))
+        step = KeyCombination(tuple(range(first, last)), tuple(sizes[first:last]), np.zeros(0, dtype=np.int64))
         known, before = np.unique(step.numbers(before, columns), return_inverse=True)
         before = before.astype(np.int64)
-        steps.append(Combining(step.keys, step.sizes, known))
+        steps.append(KeyCombination(step.keys, step.sizes, known))
         first = last
     return steps

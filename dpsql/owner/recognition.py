@@ -19,7 +19,7 @@ import pandas as pd
 from dpsql.executors.pandas.object_cells import Moment, plain_cell
 from dpsql.schema.cell_format import format_of
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.schema.formatted_values import text_reader
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import INT64
@@ -103,7 +103,7 @@ def _type_of_numbers(integers: Sequence[int], numbers: int) -> Type:
     return Type.INTEGER if all(each in INT64 for each in integers) else Type.TEXT
 
 
-def proposal_of_stored(column: Stored) -> Proposal:
+def proposal_of_stored(column: StoredColumn) -> Proposal:
     """The same of a column with a type of its own: decimals that are whole numbers are integers where a double does not
     have all of them."""
     if not column.wide:

@@ -29,7 +29,7 @@ from dpsql.owner.recognition import (
 )
 from dpsql.schema.argument_names import unknown_argument
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration, Stored
+from dpsql.schema.declaration import Declaration, StoredColumn
 from dpsql.schema.text_format import (
     LINES_ENDINGS,
     TEXT_ENDINGS,
@@ -200,7 +200,7 @@ def _of_database(path: Path, where: str) -> Iterator[str]:
         yield _section(table.rpartition(".")[2], where, columns, table)
 
 
-def _columns_of(source: object) -> Iterable[Stored]:
+def _columns_of(source: object) -> Iterable[StoredColumn]:
     engine = engine_of(source)
     if engine is None:
         raise InvalidSchema("no engine reads this source.")

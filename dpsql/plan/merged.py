@@ -26,7 +26,7 @@ _ONE = Literal(1, Type.INTEGER)
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedQuery:
     """One query in the place of several. `slots`: of each of them those of this one that have its aggregates'
     values."""
 
@@ -60,7 +60,7 @@ class Merged:
         return [*terms, *(_made("not", _made("is_null", key)) for key in hidden)]
 
 
-def merged(queries: Sequence[Query]) -> Merged | None:
+def merged(queries: Sequence[Query]) -> MergedQuery | None:
     """One query in the place of these; None where they are not of one relation and the same groups, or an aggregate is
     none that adds up over rows."""
     keyed = max(queries, key=lambda each: bool(each.plan.keys))  # the first that is by groups
@@ -78,10 +78,10 @@ def merged(queries: Sequence[Query]) -> Merged | None:
     finish = Finish(tuple(Output(str(slot), slot) for slot in slots))
     computed = frozenset[str]().union(*(each.computed_from for each in queries))
     joint = Query(Aggregate(source, first.keys, tuple(aggregates)), finish, slots, computed_from=computed)
-    return _in_levels(Merged(joint, tuple(members)), [each.plan for each in queries])
+    return _in_levels(MergedQuery(joint, tuple(members)), [each.plan for each in queries])
 
 
-def _in_levels(joint: Merged, plans: Sequence[Aggregate]) -> Merged:
+def _in_levels(joint: MergedQuery, plans: Sequence[Aggregate]) -> MergedQuery:
     """The query with two grouping sets, where some are by groups and others of all rows."""
     plan = joint.query.plan
     levels = tuple(tuple(range(len(each.keys))) for each in plans)

@@ -33,7 +33,7 @@ ROUGH = Noise()
 
 
 @dataclass(frozen=True)
-class Redrawn:
+class RedrawStatement:
     """SQL over answers, written once more for many runs in one: each relation has a column `RUN`, and so has what it
     gives, before its own columns. `columns`: what noise does to each of these."""
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpsql.errors import InternalError, NotComputed, SQLSyntaxError, UnsupportedSQL
+from dpsql.errors import InternalError, PostprocessFailed, SQLSyntaxError, UnsupportedSQL
 from dpsql.postprocess.check import OVER_ANSWERS, check, objects
 from dpsql.postprocess.filling import arrays_of, as_they_are, created, fill, in_text
 from dpsql.postprocess.frames import Frame, Header, type_of, vector_of_cells
 from dpsql.postprocess.headers import value_name
-from dpsql.postprocess.passing import Passing, passing
+from dpsql.postprocess.passing import ColumnProjection, passing
 from dpsql.postprocess.single import check_single
 from dpsql.postprocess.watch import within
 from dpsql.postprocess.work import CELL, check_work
@@ -80,7 +80,7 @@ class Statement:
     names: tuple[str, ...]
     types: tuple[Type, ...]
     values: tuple[Value, ...] = ()
-    passing: Passing | None = None
+    passing: ColumnProjection | None = None
     """What it passes on, where it does nothing else."""
 
     def given(self, frames: Mapping[str, Frame]) -> dict[str, object]:
@@ -132,7 +132,7 @@ def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None
     except Exception as error:  # noqa: BLE001 - its own words could quote a cell
         failed = _FAILURES.get(type(error).__name__, "DuckDB could not compute it")
         failed = _SEVERAL_ROWS if _OF_SEVERAL_ROWS in str(error) else failed
-    raise NotComputed(f"the SQL over these answers failed on what they showed: {failed.rstrip('.')}.")
+    raise PostprocessFailed(f"the SQL over these answers failed on what they showed: {failed.rstrip('.')}.")
 
 
 def _rows(statement: Statement, frames: Mapping[str, Frame], params: Params) -> Frame:

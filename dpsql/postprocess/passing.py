@@ -19,7 +19,7 @@ _SAME = (Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT)
 
 
 @dataclass(frozen=True)
-class Passing:
+class ColumnProjection:
     """Columns of a relation, by their places. `sorted`: in order of these columns."""
 
     header: Header
@@ -42,12 +42,12 @@ class Passing:
         return (rising and self.places[0] == 0) if self.sorted else (rising or self.header.ordered)
 
 
-def passing(sql: str, headers: Sequence[Header], values: dict[str, tuple[Header, int]]) -> Passing | None:
+def passing(sql: str, headers: Sequence[Header], values: dict[str, tuple[Header, int]]) -> ColumnProjection | None:
     """What a text passes on; None where it does more. values: its parameters that are columns of one row."""
     value = _VALUE.fullmatch(sql)
     if value is not None and value["name"] in values:
         header, place = values[value["name"]]
-        return Passing(header, (place,), sorted=False)
+        return ColumnProjection(header, (place,), sorted=False)
     match = _PLAIN.fullmatch(sql) or _SORTED.fullmatch(sql)
     header_of = {each.name: each for each in headers}
     if match is None or match["relation"] not in header_of:
@@ -60,4 +60,4 @@ def passing(sql: str, headers: Sequence[Header], values: dict[str, tuple[Header,
     places = tuple(own.index(name) for name in names)
     if any(header.columns[place][1] not in _SAME for place in places):
         return None
-    return Passing(header, places, sorted=sql.endswith("ORDER BY ALL"))
+    return ColumnProjection(header, places, sorted=sql.endswith("ORDER BY ALL"))

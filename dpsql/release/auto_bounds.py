@@ -21,12 +21,12 @@ from typing import Any
 
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
-from dpsql.core.exact import ExactPlan, ExactTable, Grid, GridCounts, Leading
-from dpsql.core.exponential import Chooser, Choosing, exponential, spread_of_counts
+from dpsql.core.exact import ExactPlan, ExactTable, Grid, GridCounts, LeadingDigits
+from dpsql.core.exponential import ChoiceSequence, Chooser, exponential, spread_of_counts
 from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, Laws, Said, Told
-from dpsql.core.paid import Drawing
+from dpsql.core.measurement import Exact, Laws, MeasuredValues, MeasurementDescription, MeasurementNotes
+from dpsql.core.paid import SelectionStep
 from dpsql.core.reach import assert_limited, of_one_group
 from dpsql.core.sensitivity import Analysis
 from dpsql.core.unit import Neighbours
@@ -35,7 +35,7 @@ from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import Aggregate, Query
-from dpsql.release.bound_candidates import Intervals, Weighed
+from dpsql.release.bound_candidates import Intervals, WeightedCandidates
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
@@ -74,7 +74,7 @@ class Search:
     def of(cls, column: Column, epsilon: Fraction, rows: int, **how: Any) -> Search:
         intervals = intervals_of(column)
         value = column if intervals.outer is None else clamped(column, intervals.outer)
-        of = Leading(value, intervals.digits)
+        of = LeadingDigits(value, intervals.digits)
         return cls(column, intervals, GridCounts(of, 2 * of.middle), epsilon, rows, **how)
 
     def choose(self, grid: Grid) -> Interval:
@@ -84,15 +84,15 @@ class Search:
         place = (self.chosen_by or exponential)(found.gaps[None], found.rate, found.many[None])[0]
         return found.drawn(int(place), chance=self.chosen_by is None)
 
-    def weighed(self, grid: Grid) -> Weighed:
+    def weighed(self, grid: Grid) -> WeightedCandidates:
         """All candidates, those alike together."""
-        assert isinstance(self.grid.of, Leading)
-        return Weighed.all(self.intervals, self.grid.of, grid, float(self.worth), self.rate)
+        assert isinstance(self.grid.of, LeadingDigits)
+        return WeightedCandidates.all(self.intervals, self.grid.of, grid, float(self.worth), self.rate)
 
     @property
-    def law(self) -> Choosing:
+    def law(self) -> ChoiceSequence:
         """What chooses, for all that it is worth."""
-        return Choosing(self.mechanism, self.epsilon, pure=self.cost.epsilon is not None)
+        return ChoiceSequence(self.mechanism, self.epsilon, pure=self.cost.epsilon is not None)
 
     @property
     def rate(self) -> Fraction:
@@ -120,7 +120,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Bounded:
+class ChosenBounds:
     """A column whose bounds were chosen, the bounds, what the choice cost, and how many rows they clip at most, below
     and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen)."""
 
@@ -143,7 +143,7 @@ class Bounded:
 
 
 @dataclass(frozen=True)
-class Searches(Said):
+class Searches(MeasurementNotes):
     """The searches of a query, the counts that they need (`counted`, all groups in one), what they cost, and how the
     query is planned with their bounds: `settle` makes the release from an interval for each column."""
 
@@ -154,8 +154,8 @@ class Searches(Said):
     settle: Callable[[tuple[Interval, ...]], Any] = field(compare=False, repr=False)
 
     @property
-    def told(self) -> Told:
-        return Told(searches=(self,), plans=self.counted)
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription(searches=(self,), plans=self.counted)
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -170,11 +170,11 @@ class Searches(Said):
         return tuple(search.spread for search in self.searches)
 
     @property
-    def drawn(self) -> tuple[Drawing, ...]:
+    def drawn(self) -> tuple[SelectionStep, ...]:
         """What chooses, to be seen to be paid for."""
-        return tuple(Drawing(each.law, None, each.rows, each.bounded, False, each.cost) for each in self.searches)
+        return tuple(SelectionStep(each.law, None, each.rows, each.bounded, False, each.cost) for each in self.searches)
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         return replace(found, bounds=self.choose(exact.table))
 
     def choose(self, table: ExactTable) -> tuple[Interval, ...]:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import Grid, Leading
+from dpsql.core.exact import Grid, LeadingDigits
 from dpsql.core.samplers import uniform_below
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
@@ -140,7 +140,7 @@ class Intervals:
         """The class of free intervals: the octave of u that the middle is in, or half the length if that is farther."""
         return np.asarray(np.frexp(np.maximum(np.abs(2 * j + length), length) - 0.5)[1] - 1)
 
-    def runs(self, placed: Placed, length: int) -> Runs | None:
+    def runs(self, placed: PlacedRows, length: int) -> Runs | None:
         """Free intervals of one length, by what rows there are at one scale; None where there are none."""
         least, greatest = self.ends(placed.scale, length)
         if greatest < least:
@@ -214,7 +214,7 @@ def _penalties(of: Intervals, worth: float) -> tuple[Floats, dict[tuple[int, int
 
 def _many(of: Intervals, scale: int, length: int) -> Ints:
     """How many free intervals there are of each class."""
-    found = of.runs(Placed(scale, np.zeros(0, np.int64), np.zeros(1, np.int64), 0), length)
+    found = of.runs(PlacedRows(scale, np.zeros(0, np.int64), np.zeros(1, np.int64), 0), length)
     many = np.zeros(of.digits + 3, dtype=np.int64)
     if found is not None:
         np.add.at(many, found.far, found.many)
@@ -222,7 +222,7 @@ def _many(of: Intervals, scale: int, length: int) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedRows:
     """Rows in cells [c u, (c + 1) u) for u = 2^scale, ascending: `below` those before each cell, and before the end of
     what can be told at this scale; `rows`: all of them."""
 
@@ -232,7 +232,7 @@ class Placed:
     rows: int
 
 
-def placed(of: Intervals, lead: Leading, grid: Grid) -> Iterator[Placed]:
+def placed(of: Intervals, lead: LeadingDigits, grid: Grid) -> Iterator[PlacedRows]:
     """Rows at some places of a grid, at each scale. Of a negative value the cell is the one that it closes."""
     sizes, below = lead.sizes(grid.points), np.append(0, np.cumsum(grid.counts))
     values = np.where(grid.points < lead.middle, -sizes, sizes)
@@ -250,10 +250,10 @@ def placed(of: Intervals, lead: Leading, grid: Grid) -> Iterator[Placed]:
         kept = np.append(cells[1:] != cells[:-1], np.ones(min(1, len(cells)), bool))  # the last of each
         cells, ends = cells[kept], ends[kept]
         first, last = start, stop
-        yield Placed(scale, cells, np.append(below[start], ends), int(below[-1]))
+        yield PlacedRows(scale, cells, np.append(below[start], ends), int(below[-1]))
 
 
-def pieces(of: Intervals, lead: Leading, grid: Grid) -> Iterator[tuple[int, int, Runs]]:
+def pieces(of: Intervals, lead: LeadingDigits, grid: Grid) -> Iterator[tuple[int, int, Runs]]:
     """Free intervals in runs of one score, by scale and length."""
     for each in placed(of, lead, grid):
         for length in LENGTHS:
@@ -262,7 +262,7 @@ def pieces(of: Intervals, lead: Leading, grid: Grid) -> Iterator[tuple[int, int,
                 yield each.scale, length, runs
 
 
-def clipped(of: Intervals, lead: Leading, grid: Grid) -> Ints:
+def clipped(of: Intervals, lead: LeadingDigits, grid: Grid) -> Ints:
     """Scores of the named intervals."""
     named = of.named[0]
     lows, highs = (
@@ -275,13 +275,13 @@ def clipped(of: Intervals, lead: Leading, grid: Grid) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightedCandidates:
     """All candidates for some rows, those that are alike together: `gaps` in parts of a row, the `rate` of the exponent
     for one, and how `many` there are. First the named ones, one by one; then free ones of each of `kinds`: scale,
     length, class and score."""
 
     of: Intervals
-    lead: Leading
+    lead: LeadingDigits
     grid: Grid
     rate: Fraction
     gaps: NDArray[Any]
@@ -289,7 +289,7 @@ class Weighed:
     kinds: Ints
 
     @classmethod
-    def all(cls, of: Intervals, lead: Leading, grid: Grid, worth: float, rate: Fraction) -> Weighed:
+    def all(cls, of: Intervals, lead: LeadingDigits, grid: Grid, worth: float, rate: Fraction) -> WeightedCandidates:
         """`worth`: of half an octave; `rate`: of the exponent, for a row."""
         fine = _FINE * max(1, math.ceil(rate))
         first, free = _in_parts(of, worth, rate / fine)

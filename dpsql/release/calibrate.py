@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.across import AcrossLaplace, reach_across
+from dpsql.core.across import GroupVectorLaplace, reach_across
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.exact import ExactPlan
@@ -26,7 +26,7 @@ from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.choices import Family, draws_of
-from dpsql.release.design.wanted import Wanted
+from dpsql.release.design.wanted import GroupRequirement
 from dpsql.release.exact_plans import exact_plan, of_public_groups
 from dpsql.release.groups import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release.laws import Choice, crossover
@@ -88,7 +88,9 @@ def _calibrate(
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
-    wanted = Wanted.of(query, of_units=chosen.least is not None, public=of_public_groups(query, analysis, chosen))
+    wanted = GroupRequirement.of(
+        query, of_units=chosen.least is not None, public=of_public_groups(query, analysis, chosen)
+    )
     parts, lattices, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
     lattice = replace(joined(lattices, parts), groups_of_a_unit=groups_of_a_unit(analysis))
     assert_unmoved(lattice.parts, lattice.quiet, analysis)
@@ -157,7 +159,7 @@ def _dealt(
     chosen: Selection,
     allowed: Allowance,
     own: Fraction,
-    wanted: Wanted,
+    wanted: GroupRequirement,
     *,
     law: str,
     quiet: bool = False,
@@ -268,7 +270,7 @@ def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
 def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[Laplace]:
     """One draw for all groups, for all coordinates, one for each class, or one for each."""
     if lattice.across is not None:
-        return AcrossLaplace
+        return GroupVectorLaplace
     if lattice.classes:
         return ClassLaplace
     if lattice.better_apart(reach) or (strategy == "split" and reach.dimension > 1):

@@ -26,23 +26,31 @@ from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Grid, GridCounts
-from dpsql.core.exponential import Chooser, Choosing, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
+from dpsql.core.exponential import (
+    ChoiceSequence,
+    Chooser,
+    exponential,
+    gaps_of,
+    permute_and_flip,
+    spread_of_counts,
+    top_k,
+)
 from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, Laws, Said, Told
+from dpsql.core.measurement import Exact, Laws, MeasuredValues, MeasurementDescription, MeasurementNotes
 from dpsql.core.mechanisms import Noise
-from dpsql.core.paid import Drawing
+from dpsql.core.paid import SelectionStep
 from dpsql.core.quantiles import Tree, extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
 from dpsql.core.reach import reach_of_counts
-from dpsql.core.runs import Counted, RoundNumbers, best_among, quantiles_among
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.runs import CountedRows, RoundNumbers, best_among, quantiles_among
+from dpsql.core.sensitivity import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate
 from dpsql.release.design.ranks import tree_of
 from dpsql.release.grids import grid_of
-from dpsql.release.parts import Chosen, Estimate
+from dpsql.release.parts import ChosenPoint, Estimate
 from dpsql.release.points import dense
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
@@ -56,7 +64,7 @@ EXACT = "exact"
 
 
 @dataclass(frozen=True)
-class Draw(Said):
+class Draw(MeasurementNotes):
     """One draw for each group. `epsilon`: what all groups together cost, with `rows` rows of one unit at most;
     `wanted`: the quantiles, in ascending order, of a rank that is counted from the top or not, or how many values are
     drawn one after the other; `grid`: the place among the plan's grids; `places`: where the results stand among the
@@ -139,7 +147,7 @@ class Draw(Said):
         groups = np.append(shown[order], -1)
         number = np.searchsorted(groups[:-1], grid.groups)
         kept = groups[number] == grid.groups
-        counted = Counted(number[kept], grid.points[kept] + of.least, grid.counts[kept])
+        counted = CountedRows(number[kept], grid.points[kept] + of.least, grid.counts[kept])
         points = np.empty((len(self.wanted), len(shown)))
         if self.mechanism == EXACT:
             some = np.bincount(counted.groups, minlength=len(shown)) > 0
@@ -162,8 +170,8 @@ class Draw(Said):
         return _largest(counts, len(self.places))
 
     @property
-    def told(self) -> Told:
-        return Told(draws=(self,))
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription(draws=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -180,20 +188,20 @@ class Draw(Said):
         return self.rows
 
     @property
-    def drawn(self) -> tuple[Drawing, ...]:
+    def drawn(self) -> tuple[SelectionStep, ...]:
         """What chooses, to be seen to be paid for."""
         draws = Fraction(len(self.places)) if self.tree is None else 1 / self.tree.along(2)
         chosen = self.mechanism != EXACT and not self.noise
         pure = self.cost.epsilon is not None
-        law = Choosing(self.mechanism, self.epsilon, draws, pure=pure) if chosen else None
-        return (Drawing(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
+        law = ChoiceSequence(self.mechanism, self.epsilon, draws, pure=pure) if chosen else None
+        return (SelectionStep(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What is asked of nobody's rows costs nothing."""
         return () if self.cost.free else (self.event,)
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         return replace(found, chosen=(*found.chosen, self.chosen(exact.table.grids[self.grid], found.shown)))
 
     def chosen(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
@@ -220,7 +228,7 @@ class Family:
     epsilon: Fraction
 
 
-def families(measured: Sequence[Measured]) -> list[tuple[int, ...]]:
+def families(measured: Sequence[MeasuredAggregation]) -> list[tuple[int, ...]]:
     """The chosen aggregations that have no epsilon of their own, those that are drawn together in one tuple."""
     together_at: dict[object, list[int]] = {}
     for place, m in enumerate(measured):
@@ -255,10 +263,10 @@ class _Question:
     """What one draw is for: the aggregations of a family, the different ranks that they ask for, in ascending order,
     the public points, and how a point is read."""
 
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredAggregation, ...]
     wanted: tuple[Fraction, ...]
     grid: GridCounts
-    chosen: Chosen
+    chosen: ChosenPoint
 
     @classmethod
     def of(cls, family: Family, analysis: Analysis, plan: Aggregate) -> _Question:
@@ -337,5 +345,5 @@ class _Question:
             )
 
 
-def _at(m: Measured) -> Fraction:
+def _at(m: MeasuredAggregation) -> Fraction:
     return m.aggregation.at or Fraction(0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsql.plan.aggregates.record import NoisySums
 from dpsql.plan.expressions import DTYPES, Vector
-from dpsql.release.parts import Chosen, Estimate
+from dpsql.release.parts import ChosenPoint, Estimate
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import Type
 
@@ -42,7 +42,7 @@ def _sums(each: Estimate, values: Floats, empty_below: Floats | float) -> NoisyS
     return NoisySums(rows, total, each.centre, each.range, more.half, at(more.square), *pair)
 
 
-def _chosen(each: Chosen, values: Floats) -> Vector:
+def _chosen(each: ChosenPoint, values: Floats) -> Vector:
     """The values that were drawn; several of them as one text, a JSON list. A point below 0 is none."""
     points = values[each.place : each.place + each.many].astype(np.int64)
     some = points[0] >= 0
@@ -63,7 +63,7 @@ def _chosen(each: Chosen, values: Floats) -> Vector:
     return Vector(made[points[0]], valid)
 
 
-def _shown(each: Chosen, point: int) -> object:
+def _shown(each: ChosenPoint, point: int) -> object:
     """A value as JSON has it: dates and times as text."""
     assert each.values is not None  # the caller has seen them
     value = each.values[point]

@@ -24,9 +24,9 @@ from dpsql.release.estimate import estimate
 from dpsql.release.integers import as_array, outward
 from dpsql.release.intervals.averages import empty_below
 from dpsql.release.intervals.conditions import Meaning, conditions, is_noisy, of_having, sources
-from dpsql.release.intervals.given import Given, threshold_of
+from dpsql.release.intervals.given import ShownCondition, threshold_of
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.release.whole_numbers import as_type, rounded_vector, whole_slots
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -50,7 +50,7 @@ class Answer:
     vectors: tuple[Vector, ...]
     groups: Places
     exprs: tuple[Expr | None, ...]
-    given: Given = field(default_factory=Given)
+    given: ShownCondition = field(default_factory=ShownCondition)
     noisy: frozenset[str] = frozenset()
     too_large: frozenset[str] = frozenset()
 
@@ -67,13 +67,13 @@ class Answer:
         return self.exprs[self.names.index(column.name)]
 
 
-def finish(release: Release, released: Released) -> Answer:
+def finish(release: Release, released: ReleasedValues) -> Answer:
     """The answer's rows, in order."""
     with np.errstate(all="ignore"):
         return _finish(release, released)
 
 
-def _finish(release: Release, released: Released) -> Answer:
+def _finish(release: Release, released: ReleasedValues) -> Answer:
     query = release.query
     slots = slot_vectors(release, released)
     whole = whole_of(release, released)
@@ -98,7 +98,7 @@ def _finish(release: Release, released: Released) -> Answer:
     return arranged(answer, query.finish, places, keys, by)
 
 
-def _given(release: Release) -> Given:
+def _given(release: Release) -> ShownCondition:
     """What the threshold and HAVING say of rows that are shown: it follows from laws and the text."""
     return threshold_of(release).further(*conditions(release, release.query.finish.having, *of_having(release)))
 
@@ -108,7 +108,7 @@ def _noisy(release: Release) -> frozenset[str]:
     return frozenset(each.name for each in release.query.finish.outputs if is_noisy(release, each.expr))
 
 
-def ranked(release: Release, given: Given, finish_: Finish, rows: int, meaning: Meaning) -> Given:
+def ranked(release: Release, given: ShownCondition, finish_: Finish, rows: int, meaning: Meaning) -> ShownCondition:
     """What an order and a limit, or DISTINCT, say of the rows that are shown, out of so many."""
     by: frozenset[int] = frozenset()
     shown = [each.expr for each in finish_.outputs]
@@ -162,7 +162,7 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
     return np.flatnonzero(verdict.values.astype(bool) & verdict.where_valid())
 
 
-def slot_vectors(release: Release, released: Released) -> list[Vector]:
+def slot_vectors(release: Release, released: ReleasedValues) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
     below = empty_below(release, released.groups)
     estimates = zip(release.estimates, below, strict=True)
@@ -176,14 +176,14 @@ Whole = Mapping[Slot, tuple[int, ...] | None]
 """The aggregates that are shown as whole numbers; with these, where they are too large for doubles."""
 
 
-def whole_of(release: Release, released: Released) -> Whole:
+def whole_of(release: Release, released: ReleasedValues) -> Whole:
     first, whole = len(release.query.plan.keys), release.once(whole_slots)
     held = released.integers
     slots = enumerate(release.query.slots[first:])
     return {slot: held.get(place) for place, slot in slots if slot in whole or place in held}
 
 
-def _reader(release: Release, released: Released, slots: list[Vector], given: Given) -> Read:
+def _reader(release: Release, released: ReleasedValues, slots: list[Vector], given: ShownCondition) -> Read:
     def read(leaf: Slot | IntervalEnd | Report) -> Vector:
         if isinstance(leaf, Slot):
             return slots[leaf.index]
@@ -215,7 +215,9 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
     return Vector(np.array(texts, dtype=object))
 
 
-def shown_output(release: Release, released: Released, expr: Expr, read: Read, whole: Whole) -> tuple[Type, Vector]:
+def shown_output(
+    release: Release, released: ReleasedValues, expr: Expr, read: Read, whole: Whole
+) -> tuple[Type, Vector]:
     """Whole numbers are shown as such: rounded once, and exact to the last digit."""
     integers = whole.get(expr) if isinstance(expr, Slot) else None
     if integers is not None:

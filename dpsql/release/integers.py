@@ -30,7 +30,7 @@ LARGEST_OF_LEVELS = 2.0**44
 
 
 @dataclass(frozen=True, slots=True)
-class _Exactly:
+class _ExactSum:
     """sum of weight * coordinate, over `below`; the weights are whole."""
 
     weights: Mapping[int, int] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def _largest(each: Estimate, features: Floats) -> float:
     return max(float(np.abs(features[place]).max()) * scale for place, scale in terms if place is not None)
 
 
-def _exactly(lattice: Lattice, each: Estimate) -> _Exactly:
+def _exactly(lattice: Lattice, each: Estimate) -> _ExactSum:
     weights: dict[int, Fraction] = {}
     centre = Fraction(1) if each.kind.counts else each.exact_centre
     for feature, scale in ((each.sum, Fraction(1)), (each.count, centre)):
@@ -86,7 +86,7 @@ def _exactly(lattice: Lattice, each: Estimate) -> _Exactly:
             worth = scale * Fraction(factor) * lattice.coordinates[place].worth
             weights[place] = weights.get(place, Fraction(0)) + worth
     below = math.lcm(*(weight.denominator for weight in weights.values()))
-    return _Exactly({place: int(weight * below) for place, weight in weights.items()}, below)
+    return _ExactSum({place: int(weight * below) for place, weight in weights.items()}, below)
 
 
 def _rounded(above: int, below: int) -> int:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Itself(Generic[Value]):
+class IdentityKey(Generic[Value]):
     """Hashed and compared by the identity of its value."""
 
     __slots__ = ("value",)
@@ -20,7 +20,7 @@ class Itself(Generic[Value]):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Itself) and other.value is self.value
+        return isinstance(other, IdentityKey) and other.value is self.value
 
     def __hash__(self) -> int:
         return id(self.value)

@@ -29,7 +29,7 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.measurement import Exact, Found, Laws, Said, Told
+from dpsql.core.measurement import Exact, Laws, MeasuredValues, MeasurementDescription, MeasurementNotes
 from dpsql.core.mechanisms import CubeLaplace, Noise, Reach, SplitLaplace
 from dpsql.core.paid import NoisyVector
 from dpsql.core.reach import reach_of_level
@@ -106,7 +106,7 @@ class Level:
 
 
 @dataclass(frozen=True, repr=False)
-class Measured:
+class MeasuredLevels:
     """What was measured: noisy integers of each measured level, with an axis for each of its keys behind that of the
     noisy coordinates; and of each wanted level what has no noise, (other coordinates, rows)."""
 
@@ -115,7 +115,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Levels(Said):
+class Levels(MeasurementNotes):
     """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`).
 
     A key without any values, whose groups can have no rows, counts as one with a single value: no wanted level has it,
@@ -145,8 +145,8 @@ class Levels(Said):
         return tuple(level.event for level in self.measured)
 
     @property
-    def told(self) -> Told:
-        return Told(levels=(self,))
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription(levels=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -170,13 +170,13 @@ class Levels(Said):
         """The noise of each measured level, to be seen to be paid for."""
         return tuple(NoisyVector(self.noisy, level.noise, level.cost, level.keys) for level in self.measured)
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         """All rows of the answer, level after level."""
         measured = self.privatise(exact.steps)
         keys = exact.table.keys if exact.table.groups else self.finest(exact.keys)
         steps = self.estimates(measured)
         precisely = partial(self.estimates, measured, exactly=True)
-        return Found(self.keys_of(keys), steps, np.arange(steps.shape[1]), found.chosen, precisely)
+        return MeasuredValues(self.keys_of(keys), steps, np.arange(steps.shape[1]), found.chosen, precisely)
 
     def cells_of(self, keys: GroupingSet) -> tuple[int, int]:
         """How many cells a level has, and of how many of the finest each is made."""
@@ -190,12 +190,12 @@ class Levels(Said):
             yield each, slice(start, start + size)
             start += size
 
-    def privatise(self, steps: NDArray[Any]) -> Measured:
+    def privatise(self, steps: NDArray[Any]) -> MeasuredLevels:
         """Noise on every measured level of the exact coordinates of the finest groups, (coordinates, groups)."""
         if not steps.shape[1]:  # some key has no values
             steps = np.zeros((len(steps), math.prod(self.sizes)), dtype=np.int64)
         known = [place for place in range(len(steps)) if place not in self.noisy]
-        return Measured(
+        return MeasuredLevels(
             {level.keys: self._measure(steps, level) for level in self.measured},
             {
                 keys: self._summed(steps[known], keys).reshape(len(known), rows.stop - rows.start)
@@ -203,7 +203,7 @@ class Levels(Said):
             },
         )
 
-    def estimates(self, measured: Measured, *, exactly: bool = False) -> NDArray[Any]:
+    def estimates(self, measured: MeasuredLevels, *, exactly: bool = False) -> NDArray[Any]:
         """The coordinates of all rows of the answer, (coordinates, rows), as doubles; with `exactly` as Fractions."""
         noisy, dtype = measured.noisy, object if exactly else np.float64
         levels = consistent(noisy, self._variances(), self.wanted, exactly=exactly) if noisy else {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.plan.expressions import Call, Expr, Literal, Slot
 from dpsql.release.intervals.widths import Chords, edge, half_widths, shares_of
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
@@ -115,7 +115,7 @@ def _of_slot(release: Release, slot: Slot) -> Linear | None:
     return None if terms is None else Linear(terms)
 
 
-def form_interval(form: Linear | Ratio, release: Release, released: Released, level: float) -> Bounds:
+def form_interval(form: Linear | Ratio, release: Release, released: ReleasedValues, level: float) -> Bounds:
     """Lower and upper ends for every released group."""
     if isinstance(form, Linear):
         value, width = form.value(released.values), form.half_width(release, level)

@@ -64,7 +64,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenPoint:
     """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
     of a list, those of `points` or `among`, or origin + step * point, at most `most`. `listed`: the points come as one
     text."""
@@ -87,7 +87,7 @@ class Chosen:
             return self.kind is Type.REAL or self.among.step > 1
         return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)
 
-    def at(self, place: int, many: int) -> Chosen:
+    def at(self, place: int, many: int) -> ChosenPoint:
         """The same at other places."""
         return replace(self, place=place, many=many)
 
@@ -109,7 +109,7 @@ class Estimate:
     whole: bool
     """The exact answer is an integer, and what is shown is rounded to one."""
     moments: Moments | None = None
-    chosen: Chosen | None = None
+    chosen: ChosenPoint | None = None
     unrounded: bool = False
     """The exact answer is an integer, and what is shown has the fractions of an estimate, save where doubles would be
     too coarse."""

@@ -40,7 +40,7 @@ class _Zeros:
         return float(self.law.spread)
 
 
-class _AllShown:
+class _ShowAllGroups:
     """In the place of the law that chooses groups."""
 
     def draw(self, units: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -63,5 +63,5 @@ def quiet(release: Release) -> Release:
         lifted = [(row, heights[place]) for row, place in enumerate(places) if place in heights]
         return _Zeros(law, tuple(lifted))
 
-    laws = Laws(zeros, _AllShown(), _first)
+    laws = Laws(zeros, _ShowAllGroups(), _first)
     return replace(release, measurements=tuple(each.with_laws(laws) for each in release.measurements))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
 from dpsql.release.levels import Levels
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Uniforms:
         return ((words >> np.uint64(11)).astype(np.float64) + 0.5).reshape(shape) / 2.0**53
 
 
-def seed_of(*released: Released) -> bytes:
+def seed_of(*released: ReleasedValues) -> bytes:
     """Of what was released."""
     state = hashlib.sha256()
     for each in released:
@@ -48,7 +48,7 @@ def seed_of(*released: Released) -> bytes:
     return state.digest()
 
 
-def can_be_redrawn(release: Release, released: Released) -> bool:
+def can_be_redrawn(release: Release, released: ReleasedValues) -> bool:
     """Whether its laws are known here, and its groups are all there are. Grouping sets that a text asks for have two
     rows of one key, which SQL above may not tell apart."""
     laws = [*(share.noise for share in release.shares), *(level.noise for level in release.levels.measured)]
@@ -57,7 +57,7 @@ def can_be_redrawn(release: Release, released: Released) -> bool:
     return known and told_apart and not (release.hides or release.provisional or released.integers)
 
 
-def redrawn(release: Release, released: Released, factors: Floats) -> Released:
+def redrawn(release: Release, released: ReleasedValues, factors: Floats) -> ReleasedValues:
     """As many runs as there are factors, one after the other, each with all groups: noise of the release's laws, times
     the run's factor, on what was released. Values that were drawn among points stay as they are."""
     runs, groups, uniforms = len(factors), released.groups, Uniforms(seed_of(released))
@@ -73,7 +73,7 @@ def redrawn(release: Release, released: Released, factors: Floats) -> Released:
     values = np.tile(released.values, runs)
     values[: len(moved)] += moved
     places = np.tile(np.arange(groups), runs)
-    return Released(tuple(key.at(places) for key in released.keys), values, released.bounds)
+    return ReleasedValues(tuple(key.at(places) for key in released.keys), values, released.bounds)
 
 
 def _of_levels(levels: Levels, runs: int, uniforms: Uniforms) -> Floats:

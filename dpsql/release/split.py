@@ -13,13 +13,13 @@ from functools import lru_cache
 
 from dpsql.core.exact import Part
 from dpsql.core.loss import root_below, show
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.sensitivity import Analysis, MeasuredAggregation
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.plan.expressions import Expr, columns
 from dpsql.release.choices import families
 from dpsql.release.design.choose import error_of, lower
-from dpsql.release.design.wanted import Wanted
-from dpsql.release.itself import Itself
+from dpsql.release.design.wanted import GroupRequirement
+from dpsql.release.itself import IdentityKey
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
 from dpsql.schema.frozen import dataclass
 
@@ -67,7 +67,7 @@ def batches(
     return (*_shared(rest if summed else None, chosen, share, selects=selects), *alone)
 
 
-def _own_epsilons(measured: Sequence[Measured], epsilon: Fraction) -> dict[int, Fraction]:
+def _own_epsilons(measured: Sequence[MeasuredAggregation], epsilon: Fraction) -> dict[int, Fraction]:
     """Those of the aggregations that have one. Raises InvalidPrivacyParameter where they ask for more than there is."""
     owns = {place: own for place, each in enumerate(measured) if (own := each.aggregation.epsilon) is not None}
     taken = sum(owns.values(), Fraction(0))
@@ -90,7 +90,7 @@ def _shared(
 
 
 def pairs_apart(
-    analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted, *, by_rho: bool
+    analysis: Analysis, parts: Sequence[Batch], law: str, wanted: GroupRequirement, *, by_rho: bool
 ) -> tuple[Batch, ...]:
     """The batches, those of pairs of columns beside other aggregates as several: each aggregate at its part, where that
     has less error by public facts. One vector of Laplace noise for the five sums of a pair costs the others too
@@ -100,7 +100,7 @@ def pairs_apart(
     return tuple(part for batch in parts for part in _apart(analysis, batch, law, wanted, by_rho=by_rho))
 
 
-def _apart(analysis: Analysis, batch: Batch, law: str, wanted: Wanted, *, by_rho: bool) -> tuple[Batch, ...]:
+def _apart(analysis: Analysis, batch: Batch, law: str, wanted: GroupRequirement, *, by_rho: bool) -> tuple[Batch, ...]:
     """A batch, or two in its place, and so on for either: the pairs and the others, or what reads the columns of one
     pair and the others, whichever is best."""
     pairs = {place for place in batch.places if analysis.measured[place].other is not None}
@@ -117,7 +117,7 @@ def _apart(analysis: Analysis, batch: Batch, law: str, wanted: Wanted, *, by_rho
     return tuple(part for each in best for part in _apart(analysis, each, law, wanted, by_rho=by_rho))
 
 
-def _columns(m: Measured) -> set[Expr]:
+def _columns(m: MeasuredAggregation) -> set[Expr]:
     """The columns that an aggregate reads."""
     return {each for argument in m.aggregation.arguments for each in columns(argument)}
 
@@ -132,7 +132,7 @@ def _parted(batch: Batch, first: Set[int], *, by_rho: bool) -> tuple[Batch, ...]
     return tuple(halves)
 
 
-def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: Wanted) -> float:
+def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: GroupRequirement) -> float:
     """The sum over its aggregates of the logarithms of their errors, up to what they have in common; none of those
     that are exact."""
     own = _of(analysis, batch)
@@ -141,7 +141,7 @@ def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: Wanted) -> fl
     return (len(batch.places) - lattice.exact) * (found - math.log(batch.epsilon))
 
 
-def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wanted) -> tuple[Lattice, ...]:
+def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: GroupRequirement) -> tuple[Lattice, ...]:
     """The lattice of each batch; it is the batch that says whether its count selects groups."""
     return tuple(
         lower(_of(analysis, batch), batch.epsilon, replace(wanted, selects=batch.selects), law=law) for batch in parts
@@ -150,11 +150,11 @@ def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: Wante
 
 def _of(analysis: Analysis, batch: Batch) -> Analysis:
     """The analysis of a batch's aggregations."""
-    return _of_some(Itself(analysis), batch.places)
+    return _of_some(IdentityKey(analysis), batch.places)
 
 
 @lru_cache(maxsize=64)
-def _of_some(of: Itself[Analysis], places: tuple[int, ...]) -> Analysis:
+def _of_some(of: IdentityKey[Analysis], places: tuple[int, ...]) -> Analysis:
     """That of the aggregations at some places, the same for every law."""
     return replace(of.value, measured=tuple(of.value.measured[place] for place in places))
 

@@ -18,7 +18,7 @@ from dpsql.plan.whole_outputs import whole_type
 from dpsql.release.finish import Answer, Places, arranged, kept, ranked, shown_output, whole_of
 from dpsql.release.integers import as_array
 from dpsql.release.intervals.conditions import Reader, conditions, of_having
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.release.stage_values import held, limits_of, too_large, value
 from dpsql.release.whole_numbers import as_type, whole_vector
 from dpsql.schema.columns import Type
@@ -92,7 +92,7 @@ def _noisy_groups(release: Release, answer: Answer, stage: Stage) -> frozenset[s
 def _shown_columns(release: Release, answer: Answer) -> Reader:
     """How columns that are passed on would show other released values."""
 
-    def reader(released: Released) -> Callable[[Slot | Column], Vector]:
+    def reader(released: ReleasedValues) -> Callable[[Slot | Column], Vector]:
         slots = of_having(release)[1](released)
 
         def read(leaf: Slot | Column) -> Vector:

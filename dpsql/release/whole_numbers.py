@@ -24,7 +24,7 @@ from dpsql.release.estimate import estimate
 from dpsql.release.integers import is_integer
 from dpsql.release.levels import Levels
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ def _adds_up(each: Estimate) -> bool:
     return each.unrounded and not each.whole
 
 
-def rounded_slot(release: Release, released: Released, slot: Slot) -> Floats:
+def rounded_slot(release: Release, released: ReleasedValues, slot: Slot) -> Floats:
     """The whole numbers of an aggregate, for all released groups."""
     place = slot.index - len(release.query.plan.keys)
     each = release.estimates[place]
@@ -59,7 +59,7 @@ def rounded_slot(release: Release, released: Released, slot: Slot) -> Floats:
     return rounded_levels(levels[0], values) if _adds_up(each) and levels else np.rint(values)
 
 
-def rounded_vector(release: Release, released: Released, expr: Expr, read: Read) -> Vector:
+def rounded_vector(release: Release, released: ReleasedValues, expr: Expr, read: Read) -> Vector:
     """A whole expression, computed from rounded aggregates: whole doubles, NULL where there is no number."""
     whole = whole_slots(release)
     rounded: dict[Slot, Vector] = {}
@@ -110,7 +110,7 @@ def _has_own_law(release: Release, expr: Expr, whole: AbstractSet[Slot]) -> bool
 
 
 def interval_around(
-    release: Release, released: Released, expr: Expr, bounds: tuple[Floats, Floats]
+    release: Release, released: ReleasedValues, expr: Expr, bounds: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """An interval as it is around what is shown, where that is a whole number that was rounded."""
     whole = whole_slots(release)

@@ -27,7 +27,7 @@ def remembered_for(whose: str) -> Iterator[None]:
         _whose.reset(before)
 
 
-class Remembered(Generic[Arguments, Value]):
+class MemoizedFunction(Generic[Arguments, Value]):
     """A function of values alone, as of `functools.lru_cache`."""
 
     def __init__(self, function: Callable[Arguments, Value], most: int) -> None:
@@ -60,6 +60,6 @@ class Remembered(Generic[Arguments, Value]):
 
 def remembered(
     most: int,
-) -> Callable[[Callable[Arguments, Value]], Remembered[Arguments, Value]]:
+) -> Callable[[Callable[Arguments, Value]], MemoizedFunction[Arguments, Value]]:
     """A decorator of functions of values alone, whose last so many results are remembered."""
-    return lambda function: Remembered(function, most)
+    return lambda function: MemoizedFunction(function, most)

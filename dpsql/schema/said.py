@@ -12,7 +12,7 @@ import numpy as np
 from dpsql.schema.words import Word
 
 
-class Framed(Protocol):
+class EarlierAnswer(Protocol):
     """An earlier answer: anything with a frame."""
 
     @property
@@ -20,7 +20,7 @@ class Framed(Protocol):
         """The frame."""
 
 
-class Exported(Protocol):
+class ArrowExport(Protocol):
     """A table of pyarrow or Polars, a relation of DuckDB: what gives Arrow's stream."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -33,7 +33,7 @@ BoundWords = Mapping[str, Sequence[str | float | date | np.generic] | str] | str
 """column -> (lower, upper), "auto" or ("auto", lower, upper); or "auto" for all columns of numbers."""
 NumberBounds = Mapping[str, Sequence[float | date | np.generic]]
 """column -> (lower, upper), none of them "auto": what a frame remembers."""
-KeyWords = Mapping[str, Iterable[Word | np.generic] | Framed]
+KeyWords = Mapping[str, Iterable[Word | np.generic] | EarlierAnswer]
 """column -> its values, or an earlier answer with a column of that name."""
 UniqueWords = Sequence[str | Sequence[str]]
 """Columns, and lists of columns."""

@@ -12,7 +12,7 @@ from dataclasses import astuple, field, replace
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.units import ROW, Column, Limits, UnitWord, unit_word_of
+from dpsql.schema.units import ROW, Column, Limits, WrittenUnit, unit_word_of
 from dpsql.schema.words import briefly, items_of, unique_of, whole_of
 
 _LIMITS = {  # the words, in the order of the fields of Limits
@@ -33,7 +33,7 @@ class TableWords:
     warnings alone.
     """
 
-    unit: UnitWord | None = None
+    unit: WrittenUnit | None = None
     limits: Limits = field(default_factory=Limits)
     public: bool | None = None
     unique: tuple[tuple[str, ...], ...] = ()
@@ -141,7 +141,7 @@ class TableWords:
         """The words with columns (here by folded name) as they are stored. Raises InvalidSchema for a column that is
         not there, a unit whose values have no operations, and words that contradict each other."""
         self.check(table)
-        stored = _Stored(table, columns)
+        stored = _StoredColumns(table, columns)
         if self.rows_are_units and ROW in columns:
             name = columns[ROW].name
             raise InvalidSchema(
@@ -165,7 +165,7 @@ class TableWords:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _StoredColumns:
     """The columns of a table, by folded name."""
 
     table: str
@@ -179,7 +179,7 @@ class _Stored:
             raise InvalidSchema(f'{word}: column "{name}" is not in {self.table}.{near}', hint=hint)
         return self.columns[name.casefold()]
 
-    def unit(self, word: UnitWord) -> UnitWord:
+    def unit(self, word: WrittenUnit) -> WrittenUnit:
         """The unit with its column as it is stored. Raises InvalidSchema."""
         column = self.column("unit", word.column, word.own)
         if column.type == "other":

@@ -20,7 +20,7 @@ from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.session.canonical_forms import FORMS, NAMES
 from dpsql.session.canonical_names import CanonicalNames
-from dpsql.session.canonical_text import NotCanonical, Writer
+from dpsql.session.canonical_text import NoCanonicalForm, Writer
 
 KEY_VERSION = 2
 """The number of the way in which keys are made; those of version 1 had none."""
@@ -40,7 +40,7 @@ def canonical_by_aliases(release: Release, *more: str | TableSchema | None) -> s
         return None
     try:
         digest = Writer(FORMS, NAMES).digest(_measured(release))
-    except (NotCanonical, RecursionError):
+    except (NoCanonicalForm, RecursionError):
         return None
     return _key(digest, more)
 
@@ -50,7 +50,7 @@ def _key(digest: bytes, more: tuple[str | TableSchema | None, ...]) -> str | Non
         return None
     try:
         key = Writer(FORMS, NAMES).digest((digest.hex(), more))
-    except (NotCanonical, RecursionError):
+    except (NoCanonicalForm, RecursionError):
         return None
     return f"{KEY_VERSION}:{key.hex()}"
 
@@ -62,7 +62,7 @@ def digest_of(release: Release) -> bytes:
         names = CanonicalNames(release.query.plan.input)
         try:
             known = Writer(FORMS, NAMES, {Scan: names.scan, Column: names.column}).digest(_measured(release))
-        except (NotCanonical, RecursionError):
+        except (NoCanonicalForm, RecursionError):
             known = b""
         take_digest(release, known)
     return known
@@ -114,7 +114,7 @@ def explain(release: Release) -> str:
     """Why a release has no key; empty where it has one. For tests."""
     try:
         Writer(FORMS, NAMES).digest(_measured(release))
-    except (NotCanonical, RecursionError) as error:
+    except (NoCanonicalForm, RecursionError) as error:
         return str(error) or type(error).__name__
     return ""
 

@@ -11,22 +11,22 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from dpsql.core.across import AcrossLaplace
+from dpsql.core.across import GroupVectorLaplace
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.exact import (
     AllUnits,
+    CellPart,
     CountDistinct,
     CountRows,
     CountUnits,
     Edges,
     ExactPlan,
     GridCounts,
-    InCell,
     LatticeProduct,
     LatticeShare,
     LatticeSum,
-    Leading,
+    LeadingDigits,
     UnitMean,
     UnitTotal,
     UnitWeights,
@@ -44,38 +44,38 @@ from dpsql.plan.constants import ConstantTable
 from dpsql.plan.expressions import Call, Column, Function, Literal
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, RowLimit, Scan, Union, Windows
-from dpsql.plan.query import Aggregate, GroupKey, Shown, Together
+from dpsql.plan.query import Aggregate, CorrelatedKey, GroupKey, ReleasedKey
 from dpsql.plan.windows import WINDOWS, Frame, WindowCall, WindowFunction, WindowOrder
 from dpsql.release.auto_bounds import Search
 from dpsql.release.bound_candidates import Intervals
 from dpsql.release.choices import Draw
-from dpsql.release.parts import Chosen, Coordinate, Estimate, Moments
+from dpsql.release.parts import ChosenPoint, Coordinate, Estimate, Moments
 from dpsql.release.points import Points, RoundPoints
 from dpsql.schema.columns import CellFormat, ColumnSchema, TableSchema, Type
 from dpsql.schema.intervals import Interval
-from dpsql.schema.units import Limits, Lookup, Unit, UnitWord
-from dpsql.session.canonical_text import Form, NotCanonical, form
+from dpsql.schema.units import Limits, Lookup, Unit, WrittenUnit
+from dpsql.session.canonical_text import Form, NoCanonicalForm, form
 
 
 def _name_of(function: Function) -> str:
     """The name of a function, which decides its kernel: names are unique in the language, and a function that is not
     the one that the language has by its name tells nothing by it. Raises NotCanonical for that."""
     if FUNCTIONS.get(function.name) is not function:
-        raise NotCanonical(f"the language has another function {function.name}, or none")
+        raise NoCanonicalForm(f"the language has another function {function.name}, or none")
     return function.name
 
 
 def _tag_of(aggregate: AggregateFunction) -> str:
     """The tag of an aggregate function. Raises NotCanonical for one that the language does not have by its name."""
     if AGGREGATES.get(aggregate.name) is not aggregate:
-        raise NotCanonical(f"the language has another aggregate {aggregate.name}, or none")
+        raise NoCanonicalForm(f"the language has another aggregate {aggregate.name}, or none")
     return aggregate.tag
 
 
 def _window_tag(function: WindowFunction) -> str:
     """The tag of a window function. Raises NotCanonical for one that the language does not have by its name."""
     if WINDOWS.get(function.name) is not function:
-        raise NotCanonical(f"the language has another window function {function.name}, or none")
+        raise NoCanonicalForm(f"the language has another window function {function.name}, or none")
     return function.tag
 
 
@@ -105,7 +105,7 @@ _TABLES: dict[type, Form] = {
     ),  # `version` is made of them
     ColumnSchema: replace(_COLUMN, words={**_COLUMN.words, "type": _type_of_column}),
     CellFormat: form("format of cells", "format", "decimal", "thousands", "true", "false", "null", "encoding"),
-    UnitWord: form("unit as said", "column", "table", "key", "own"),
+    WrittenUnit: form("unit as said", "column", "table", "key", "own"),
     Unit: form("unit", "column", "steps", apart=["owner"]),
     Lookup: form("look-up", "table", "key", "column"),
     Limits: form("limits", "rows", "groups", "per-group=per_group"),
@@ -147,8 +147,8 @@ _NODES: dict[type, Form] = {
         apart=["span"],
         later={"shown": None, "together": None},
     ),
-    Together: form("together", "number", "places"),
-    Shown: form("shown before", "source", "expression=expr", "present"),
+    CorrelatedKey: form("together", "number", "places"),
+    ReleasedKey: form("shown before", "source", "expression=expr", "present"),
 }
 _PARTS: dict[type, Form] = {
     ExactPlan: form("exact", "source", "keys", "every-cell=every_cell", "parts", "limits", "groups", "grids"),
@@ -162,18 +162,18 @@ _PARTS: dict[type, Form] = {
     LatticeShare: form("sum of shares", "first", "second", "degrees", "index"),
     UnitTotal: form("sum of totals", "of", "least", "most"),
     UnitMean: form("sum of averages", "of", "least", "most"),
-    InCell: form("in a cell", "of", "alternatives", "number"),
+    CellPart: form("in a cell", "of", "alternatives", "number"),
     AllUnits: form("count of all units"),
     GridCounts: form("counts on a grid", "of", "points"),
     Edges: form("edges", "value", "edges"),
-    Leading: form("leading digits", "value", "digits"),
+    LeadingDigits: form("leading digits", "value", "digits"),
 }
 _NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
     CubeLaplace: form("cube", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SplitLaplace: form("laplace", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension", apart=["epsilon"]),
     ClassLaplace: form("cubes of classes", "scale=exact_scale", "classes", apart=["epsilon"]),
-    AcrossLaplace: form("cube of all groups", "scale=exact_scale", "dimension", "kinds", apart=["epsilon"]),
+    GroupVectorLaplace: form("cube of all groups", "scale=exact_scale", "dimension", "kinds", apart=["epsilon"]),
     DiscreteGaussian: form("gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
     RoundedGaussian: form("rounded gaussian", "variance", "dimension", apart=["guarantee", "rho"]),
     Staircase: form("staircase", "scale=exact_scale", "width", "inner", apart=["epsilon"]),
@@ -199,7 +199,9 @@ _MEASURED: dict[type, Form] = {
         "moments",
         *("half", "square", "product", "sum", "other-square=other_square", "centre", "other-half=other_half"),
     ),
-    Chosen: form("chosen", "place", "many", "kind", "values", "origin", "step", "most", "listed", "points", "among"),
+    ChosenPoint: form(
+        "chosen", "place", "many", "kind", "values", "origin", "step", "most", "listed", "points", "among"
+    ),
     Points: form("points", "lower", "upper", "most", "whole"),
     RoundPoints: form("round points", "lower", "upper", "kind", "step", "digits"),
     RoundNumbers: form("round numbers", "least", "most", "strides", "decades"),

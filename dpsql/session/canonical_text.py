@@ -18,7 +18,7 @@ from typing import Any
 from dpsql.schema.frozen import dataclass
 
 
-class NotCanonical(TypeError):
+class NoCanonicalForm(TypeError):
     """A value of a kind that has no form: whatever holds it has no key."""
 
 
@@ -114,14 +114,14 @@ class Writer:
             return b"list %d " % len(value) + b"".join(map(self.digest, value))
         if isinstance(value, Enum):
             if value not in self._names:
-                raise NotCanonical(f"{kind.__name__}.{value.name} has no tag")
+                raise NoCanonicalForm(f"{kind.__name__}.{value.name} has no tag")
             return b"word " + self._names[value].encode()
         return self._of_form(value)
 
     def _of_form(self, value: Any) -> bytes:
         form = self._forms.get(type(value))
         if form is None:
-            raise NotCanonical(f"{type(value).__name__} has no form")
+            raise NoCanonicalForm(f"{type(value).__name__} has no form")
         if type(value) in self._canonical:
             value = self._canonical[type(value)](value)
             self._held.append(value)  # parts of it are remembered by their ids

@@ -27,9 +27,9 @@ from dpsql.plan.domains import cells_of
 from dpsql.plan.earlier import Input, Values, filled
 from dpsql.plan.expressions import Bools, Expr, Literal, Vector
 from dpsql.plan.nodes import Filter, Join, Scan, Source, nodes_of, scans_of
-from dpsql.plan.query import GroupKey, Shown
+from dpsql.plan.query import GroupKey, ReleasedKey
 from dpsql.postprocess.frames import Frame
-from dpsql.release.release import Released
+from dpsql.release.release import ReleasedValues
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Key, TableSchema, Type
 from dpsql.schema.frozen import dataclass
@@ -44,13 +44,13 @@ _A_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class PriorReleases:
     """What earlier releases showed to a later one. `groups`: for each source of keys, the combinations of their values
     that there are."""
 
     values: Values
     stores: Mapping[str, ColumnStore]
-    keys: Mapping[Shown, tuple[Key, ...]]
+    keys: Mapping[ReleasedKey, tuple[Key, ...]]
     groups: Mapping[tuple[int, ...], frozenset[tuple[Key, ...]]]
     asked: tuple[str, ...]
     """What was put in, for the key of a question: in words that no declared fact has."""
@@ -65,7 +65,7 @@ class Seen:
             return key
         return replace(key, values=_padded(self.keys[key.shown], key.values or ()), shown=None)
 
-    def kept(self, released: Released) -> Released:
+    def kept(self, released: ReleasedValues) -> ReleasedValues:
         """The groups that there are, of those that were planned."""
         there = np.ones(released.groups, dtype=bool)
         for places, combinations in self.groups.items():
@@ -80,7 +80,7 @@ def seen(
     source: Source,
     keys: Sequence[GroupKey],
     public: Mapping[str, ColumnStore],
-) -> Seen:
+) -> PriorReleases:
     """What a release reads of what was shown. frames: the rows of each input; public: the stores of public tables."""
     values: dict[Any, Literal] = {}
     stores: dict[str, ColumnStore] = {}
@@ -99,7 +99,7 @@ def seen(
             rows = [_cells(_read(store, column.name)) for column in each.table.columns]
             asked.append(f"shown rows {each.name} {[str(one.type) for one in each.table.columns]} {_digest(rows)}")
     lists, groups = _groups(keys, {**public, **stores}, values)
-    return Seen(values, stores, lists, groups, tuple(asked))
+    return PriorReleases(values, stores, lists, groups, tuple(asked))
 
 
 # Rows, held to what was planned.
@@ -194,10 +194,10 @@ def _image(vector: Vector, left: Expr, right: Expr) -> list[Key]:
 
 def _groups(
     keys: Sequence[GroupKey], stores: Mapping[str, ColumnStore], values: Values
-) -> tuple[dict[Shown, tuple[Key, ...]], dict[tuple[int, ...], frozenset[tuple[Key, ...]]]]:
+) -> tuple[dict[ReleasedKey, tuple[Key, ...]], dict[tuple[int, ...], frozenset[tuple[Key, ...]]]]:
     """The values of each key, and which of them stand together: those of one source do where its rows have them."""
-    lists: dict[Shown, tuple[Key, ...]] = {}
-    by_source: dict[Source, list[tuple[int, Shown, int]]] = {}
+    lists: dict[ReleasedKey, tuple[Key, ...]] = {}
+    by_source: dict[Source, list[tuple[int, ReleasedKey, int]]] = {}
     for place, key in enumerate(keys):
         if key.shown is not None:
             by_source.setdefault(key.shown.source, []).append((place, key.shown, len(key.values or ())))

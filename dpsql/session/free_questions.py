@@ -13,9 +13,9 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.parallel import parts_of
-from dpsql.errors import InvalidSchema, NotComputed
+from dpsql.errors import InvalidSchema, PostprocessFailed
 from dpsql.executors.base import Store
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.argument_names import checked_methods
 from dpsql.session.contents import Contents, check_unchanged, parts_reached
 from dpsql.session.public_tables import stores_of
@@ -27,7 +27,7 @@ from dpsql.sql.catalog import Catalog
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
     from dpsql.schema.said import Scalars
-    from dpsql.session.earlier import Seen
+    from dpsql.session.earlier import PriorReleases
     from dpsql.session.prepared_query import PreparedQuery
     from dpsql.session.run import OpenTables
 
@@ -159,13 +159,15 @@ class FreeQuestions(ABC):
 
     def _known(
         self, releases: Sequence[Release], questions: Sequence[Question | None], *, fresh: bool
-    ) -> list[Released | None]:
+    ) -> list[ReleasedValues | None]:
         """The answers that the releases of a statement were given before."""
         if fresh:
             return [None] * len(releases)
         return [self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
 
-    def _asked(self, prepared: PreparedQuery, *, fresh: bool) -> tuple[list[Question | None], list[Released | None]]:
+    def _asked(
+        self, prepared: PreparedQuery, *, fresh: bool
+    ) -> tuple[list[Question | None], list[ReleasedValues | None]]:
         """What the releases of a statement are recognised by, and the answers that they were given before. One that
         reads what others show is recognised once these are known; until then it counts as new."""
         questions = self._questions(prepared)
@@ -179,7 +181,7 @@ class FreeQuestions(ABC):
                 continue
             try:
                 seen = prepared.prior(place, known, stores_of(self._catalog.public))
-            except NotComputed:  # whoever asks is told, before anything is charged
+            except PostprocessFailed:  # whoever asks is told, before anything is charged
                 continue
             questions[place] = self._question(release, seen)
             answers[place] = self._recalled(questions[place], release)
@@ -195,14 +197,14 @@ class FreeQuestions(ABC):
             for place, each in enumerate(prepared.releases)
         ]
 
-    def _recalled(self, question: Question | None, release: Release) -> Released | None:
+    def _recalled(self, question: Question | None, release: Release) -> ReleasedValues | None:
         """The answer that a release was given before, now that what it reads is known."""
         return self._replay.recall(question, release)
 
     def _question(
         self,
         release: Release,
-        seen: Seen | None = None,
+        seen: PriorReleases | None = None,
         more: tuple[str, ...] = (),
         opened: OpenTables | None = None,
     ) -> Question | None:

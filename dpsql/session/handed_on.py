@@ -25,7 +25,7 @@ MOST = 2**18
 
 def in_bytes(prepared: PreparedQuery, catalog: Catalog) -> bytes:
     """A plan about the tables of a catalog; none where it is not handed on."""
-    written = _Limited()
+    written = _PlanUnpickler()
     try:
         digests = [digest_of(each) for each in prepared.releases]
         _Pickler(written, protocol=5).dump((_declared(catalog), prepared, digests))
@@ -55,7 +55,7 @@ class _TooLargeError(Exception):
     pass
 
 
-class _Limited(io.BytesIO):
+class _PlanUnpickler(io.BytesIO):
     def write(self, part: Any) -> int:
         if self.tell() + len(part) > MOST:
             raise _TooLargeError

@@ -17,7 +17,7 @@ from dataclasses import replace
 from dpsql.core.classes import law_of
 from dpsql.core.loss import Allowance
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
-from dpsql.plan.merged import Merged, merged
+from dpsql.plan.merged import MergedQuery, merged
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.program import Step
 from dpsql.release.expected_error import error_variance
@@ -33,14 +33,14 @@ _WORTH = 0.005
 
 
 @dataclass(frozen=True)
-class Made:
+class MergedRelease:
     """A release, the steps that it was made of, and what it may cost. `joint`: their one query, where they are
     several."""
 
     release: Release
     steps: tuple[Step, ...]
     allowed: Allowance
-    joint: Merged | None = None
+    joint: MergedQuery | None = None
 
     def finishing(self, first: Step, step: Step) -> Release:
         """The release with the finish of a step that releases the same values as `first`, which it was made of."""
@@ -80,12 +80,12 @@ def errors_of(release: Release) -> list[float]:
     return [math.log(each) / 2 if each > 0 else -math.inf for each in found]
 
 
-def made_of(steps: Sequence[Step], shares: Sequence[Allowance], planned: Planned) -> list[Made]:
+def made_of(steps: Sequence[Step], shares: Sequence[Allowance], planned: Planned) -> list[MergedRelease]:
     """The releases of different steps, in their order, each at its share; of some of them one, where that is no worse,
     at the place of the first. Raises what planning raises."""
-    releases: list[Made] = []
+    releases: list[MergedRelease] = []
     for step, share in zip(steps, shares, strict=True):
-        alone = Made(planned(step, share), (step,), share)
+        alone = MergedRelease(planned(step, share), (step,), share)
         fitting = (place for place, each in enumerate(releases) if _fit(each, alone))
         joint = next(((place, both) for place in fitting if (both := _together(releases[place], alone, planned))), None)
         if joint is None:
@@ -95,7 +95,7 @@ def made_of(steps: Sequence[Step], shares: Sequence[Allowance], planned: Planned
     return releases
 
 
-def _fit(one: Made, other: Made) -> bool:
+def _fit(one: MergedRelease, other: MergedRelease) -> bool:
     """Whether two may be made one, by what their merging does not look at itself."""
     first, second = one.steps[0], other.steps[0]
     words = first.options, second.options
@@ -123,7 +123,7 @@ def _is_plain(release: Release, *, levels: bool = False) -> bool:
     )
 
 
-def _together(one: Made, other: Made, planned: Planned) -> Made | None:
+def _together(one: MergedRelease, other: MergedRelease, planned: Planned) -> MergedRelease | None:
     """Both as one, where no aggregate is worse for it; else None."""
     steps = (*one.steps, *other.steps)
     joint = merged([each.query for each in steps])
@@ -134,7 +134,7 @@ def _together(one: Made, other: Made, planned: Planned) -> Made | None:
         release = planned(replace(steps[0], query=joint.query), allowed)
     except (QueryRefused, InvalidPrivacyParameter):  # more is asked of one release than of several
         return None
-    both = Made(release, steps, allowed, joint)
+    both = MergedRelease(release, steps, allowed, joint)
     return both if _is_plain(release, levels=True) and _no_worse(both.errors, [*one.errors, *other.errors]) else None
 
 

@@ -19,7 +19,7 @@ LedgerWord = str | os.PathLike[str] | Literal[False] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LedgerSettings:
     """What a caller says of the rules; None: nothing."""
 
     budget: object = None
@@ -58,7 +58,7 @@ class Place:
 
 
 def opened(
-    wanted: Wanted,
+    wanted: LedgerSettings,
     schema: Schema | None,
     place: Place,
     *,
@@ -134,7 +134,7 @@ def _analyst(name: object) -> str | None:
     return str.__str__(name)  # a subclass could compare as it likes
 
 
-def check(wanted: Wanted, schema: Schema | None) -> None:
+def check(wanted: LedgerSettings, schema: Schema | None) -> None:
     """Raises InvalidArgument or InvalidPrivacyParameter for rules that contradict the schema's, before anything is
     made."""
     _budget(wanted.budget, schema)

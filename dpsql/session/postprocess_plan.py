@@ -10,13 +10,13 @@ from dpsql.answer.result import Result, result_of
 from dpsql.plan.program import Program, Step, handed
 from dpsql.postprocess.frames import Frame, no_rows
 from dpsql.postprocess.machine import Statement, run
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 from dpsql.session.step_frames import frame_of
 
 if TYPE_CHECKING:
     from dpsql.executors.pandas.columns import ColumnStore
-    from dpsql.session.earlier import Seen
+    from dpsql.session.earlier import PriorReleases
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class PostprocessPlan:
         self,
         releases: Sequence[Release],
         place: int,
-        released: Mapping[int, Released],
+        released: Mapping[int, ReleasedValues],
         public: Mapping[str, ColumnStore],
-    ) -> Seen | None:
+    ) -> PriorReleases | None:
         """As of `PreparedQuery.prior`."""
         inputs, release = self.firsts[place].inputs, releases[place]
         if not inputs:
@@ -75,7 +75,7 @@ class PostprocessPlan:
             rows.append(run(statement, known, handed(each.parameters)))
         return seen(inputs, rows, release.query.plan.input, release.query.plan.keys, public)
 
-    def answers(self, released: Mapping[int, Released]) -> tuple[Result, ...]:
+    def answers(self, released: Mapping[int, ReleasedValues]) -> tuple[Result, ...]:
         """The answers of the releases that were run."""
         answers: list[Result] = []
         for place, release in zip(self.places, self.finishes, strict=True):

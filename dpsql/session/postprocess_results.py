@@ -10,14 +10,14 @@ import numpy as np
 from dpsql.answer.computed import StagedResult
 from dpsql.answer.program import ProgramResult
 from dpsql.answer.result import Result, result_of
-from dpsql.errors import NotComputed
+from dpsql.errors import PostprocessFailed
 from dpsql.plan.program import Program, handed
 from dpsql.postprocess.frames import Frame
 from dpsql.postprocess.machine import run
 from dpsql.release.finish import Answer
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.postprocess_plan import PostprocessPlan
-from dpsql.session.program_intervals import Above, Drawn
+from dpsql.session.program_intervals import PostprocessRows, ReleaseRows
 from dpsql.session.public_data import PublicData
 from dpsql.session.step_frames import frame_of
 from dpsql.sql.catalog import PublicValues
@@ -30,15 +30,15 @@ def public_frames(program: Program, public: PublicValues | None) -> dict[str, Fr
 
 
 def with_intervals(
-    result: Result, settled: Release, released: Released, program: Program, public: PublicValues | None
+    result: Result, settled: Release, released: ReleasedValues, program: Program, public: PublicValues | None
 ) -> StagedResult:
     """The answer of SELECTs over one release, with what knows how far what they have computed may be off."""
     (step,) = program.steps
     plain = replace(settled, query=replace(settled.query, stages=()))
-    drawn = Drawn(step, result_of(plain, released, ""), frame_of(step, plain, released))
+    drawn = ReleaseRows(step, result_of(plain, released, ""), frame_of(step, plain, released))
     answer = result._answer
     rows = Frame(answer.names, answer.types, answer.vectors)
-    above = Above(program, (drawn,), public_frames(program, public), handed(program.parameters), rows)
+    above = PostprocessRows(program, (drawn,), public_frames(program, public), handed(program.parameters), rows)
     shown = {each.name: getattr(result, each.name) for each in fields(result)}
     return StagedResult(**shown, above=above)
 
@@ -54,7 +54,7 @@ def _noisy(program: Program, names: Sequence[str]) -> frozenset[str]:
 def result_of_program(
     releases: tuple[Release, ...],
     plan: PostprocessPlan,
-    released: Sequence[Released],
+    released: Sequence[ReleasedValues],
     footer: str,
     *,
     notes: tuple[str, ...],
@@ -63,15 +63,15 @@ def result_of_program(
 ) -> ProgramResult:
     """The answer of a program, of what each of its releases gave. Raises NotComputed, which holds these."""
     answers: list[Result] = []
-    drawn: list[Drawn] = []
+    drawn: list[ReleaseRows] = []
     for place, step, release in zip(plan.places, plan.program.steps, plan.finishes, strict=True):
         settled = release.settled(released[place].bounds)
         answers.append(result_of(settled, released[place], footer, replayed=replayed))
-        drawn.append(Drawn(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
+        drawn.append(ReleaseRows(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
     frames = {**plan.public, **{each.step.relation: each.frame for each in drawn}}
     try:
         rows = run(plan.statement, frames, handed(plan.program.parameters))
-    except NotComputed as error:
+    except PostprocessFailed as error:
         raise error.with_answers(tuple(answers), again) from None
     whole = Answer(
         rows.names,
@@ -91,5 +91,5 @@ def result_of_program(
         replayed,
         answers=tuple(answers),
         program=plan.explanation(releases),
-        above=Above(plan.program, tuple(drawn), plan.public, handed(plan.program.parameters), rows),
+        above=PostprocessRows(plan.program, tuple(drawn), plan.public, handed(plan.program.parameters), rows),
     )

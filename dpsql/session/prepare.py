@@ -35,7 +35,7 @@ from dpsql.sql.parameters import Params, params_of
 
 if TYPE_CHECKING:
     from dpsql.plan.program import Program, Step
-    from dpsql.sql.bind import Bound
+    from dpsql.sql.bind import BoundStatement
 
 _MOST_CACHED = 256
 
@@ -238,7 +238,7 @@ def _prepared(
 
 
 def _released(
-    goal: Goal | None, terms: Terms, bound: Bound, release_for: Callable[..., Release], mechanism: str
+    goal: Goal | None, terms: Terms, bound: BoundStatement, release_for: Callable[..., Release], mechanism: str
 ) -> Release:
     if goal is None:
         return release_for()
@@ -259,7 +259,7 @@ _OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
 """What is wrong in a text however it is read. Other refusals depend on which of its parts is read first."""
 
 
-def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[Bound, bool, Goal | None] | DPSQLError:
+def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[BoundStatement, bool, Goal | None] | DPSQLError:
     """The text as a question of one step, or why it is none."""
     try:
         return plan_of(sql, catalog, given)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from dpsql.answer.result import Result, result_of
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
     from dpsql.executors.pandas.columns import ColumnStore
     from dpsql.plan.program import Program
-    from dpsql.session.earlier import Seen
+    from dpsql.session.earlier import PriorReleases
     from dpsql.session.postprocess_plan import PostprocessPlan
     from dpsql.sql.catalog import PublicValues
 
@@ -67,7 +67,9 @@ class PreparedQuery:
         """The places of the releases that one reads."""
         return frozenset() if self.postprocess is None else self.postprocess.needs(place)
 
-    def prior(self, place: int, released: Mapping[int, Released], public: Mapping[str, ColumnStore]) -> Seen | None:
+    def prior(
+        self, place: int, released: Mapping[int, ReleasedValues], public: Mapping[str, ColumnStore]
+    ) -> PriorReleases | None:
         """The answers of prior releases that one reads; None for one that reads none.
 
         public: the stores of public tables, by folded name. Raises NotComputed, which holds the answers."""
@@ -75,7 +77,7 @@ class PreparedQuery:
             return None
         return self.postprocess.prior(self.releases, place, released, public)
 
-    def answers(self, released: Mapping[int, Released]) -> tuple[Result, ...]:
+    def answers(self, released: Mapping[int, ReleasedValues]) -> tuple[Result, ...]:
         """The answers of the releases that were run."""
         if self.postprocess is not None:
             return self.postprocess.answers(released)
@@ -92,7 +94,7 @@ class PreparedQuery:
 
     def result(
         self,
-        released: Sequence[Released],
+        released: Sequence[ReleasedValues],
         footer: str,
         *,
         notes: tuple[str, ...] = (),

@@ -40,7 +40,7 @@ _SHOWN, _LOW, _HIGH, _FIRST = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ReleaseRows:
     """A release as SQL above it read it: its step, its own answer, and its rows."""
 
     step: Step
@@ -76,11 +76,11 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Above:
+class PostprocessRows:
     """SQL over answers, and what it read. `rows`: its answer."""
 
     program: Program
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[ReleaseRows, ...]
     public: Mapping[str, Frame]
     values: Mapping[str, Any]
     rows: Frame
@@ -118,7 +118,7 @@ class Above:
             return False
         return noise.single or (noise.smooth and {relation for relation, _ in noise.leaves} <= drawable)
 
-    def _in_runs(self, each: Drawn, factors: Floats, level: float) -> InRun:
+    def _in_runs(self, each: ReleaseRows, factors: Floats, level: float) -> InRun:
         """The rows of a release in each run."""
         assert self.program.redrawn is not None  # the caller has seen it
         name = each.step.relation

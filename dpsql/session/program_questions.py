@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from dpsql.answer.result import Result
 from dpsql.core.cost import FREE
-from dpsql.core.ledger.exceeded import Asked
+from dpsql.core.ledger.exceeded import RequestedTerms
 from dpsql.core.ledger.lines import Entry
-from dpsql.errors import NotComputed
+from dpsql.errors import PostprocessFailed
 from dpsql.executors.base import Engine
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.contents import check_unchanged
 from dpsql.session.free_questions import FreeQuestions
 from dpsql.session.opening import Place
@@ -23,7 +23,7 @@ from dpsql.session.run import OpenTables, open_tables, run
 from dpsql.session.table_units import units_read
 
 if TYPE_CHECKING:
-    from dpsql.session.earlier import Seen
+    from dpsql.session.earlier import PriorReleases
     from dpsql.session.prepared_query import PreparedQuery
 
 
@@ -39,8 +39,15 @@ class ProgramQuestions(FreeQuestions):
 
     @abstractmethod
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: tuple[Seen, ...]
-    ) -> tuple[Released, bool, tuple[str, ...]]:
+        self,
+        release: Release,
+        sql: str,
+        question: Question | None,
+        *,
+        fresh: bool,
+        plain: bool,
+        seen: tuple[PriorReleases, ...],
+    ) -> tuple[ReleasedValues, bool, tuple[str, ...]]:
         """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes. seen: what
         releases before it showed."""
 
@@ -58,7 +65,7 @@ class ProgramQuestions(FreeQuestions):
 
     def _released(
         self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
-    ) -> tuple[list[Released], list[int], tuple[str, ...]]:
+    ) -> tuple[list[ReleasedValues], list[int], tuple[str, ...]]:
         """What the releases of a statement gave; the places of those that were drawn now; and notes."""
         keys = {each.key: each for each in self._questions(prepared) if each is not None and not fresh}
         waiting = [question for _, question in sorted(keys.items())]  # one order for all, so that no circle waits
@@ -66,7 +73,7 @@ class ProgramQuestions(FreeQuestions):
 
     def _released_in_turn(
         self, waiting: Sequence[Question], prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
-    ) -> tuple[list[Released], list[int], tuple[str, ...]]:
+    ) -> tuple[list[ReleasedValues], list[int], tuple[str, ...]]:
         """The same once the session has its turn at each question.
 
         Each turn is a `with` of its own: an interrupt inside of `ExitStack.enter_context` would keep a turn."""
@@ -93,12 +100,14 @@ class ProgramQuestions(FreeQuestions):
         released = [drawn if each is None else each for each in recalled]
         return released, [] if replayed else missing, notes
 
-    def _seen(self, prepared: PreparedQuery, place: int, released: Sequence[Released | None]) -> Seen | None:
+    def _seen(
+        self, prepared: PreparedQuery, place: int, released: Sequence[ReleasedValues | None]
+    ) -> PriorReleases | None:
         """What a release reads of those before it. Raises NotComputed, which holds their answers."""
         known = {at: each for at, each in enumerate(released) if each is not None}
         try:
             return prepared.prior(place, known, stores_of(self._catalog.public))
-        except NotComputed as error:
+        except PostprocessFailed as error:
             raise error.with_answers(prepared.answers(known), PAID_FOR) from None
 
     def _charged(self, due: Sequence[Release], sql: str, opened: OpenTables) -> Entry:
@@ -109,7 +118,7 @@ class ProgramQuestions(FreeQuestions):
             sql,
             events=[event for each in due for event in each.events],
             parts=self._parts_of(due, opened),
-            asked=Asked(by_rho=due[0].allowed.rho is not None),
+            asked=RequestedTerms(by_rho=due[0].allowed.rho is not None),
             units=tuple(units[name] for name in sorted(units)),
         )
 
@@ -117,12 +126,12 @@ class ProgramQuestions(FreeQuestions):
         self,
         prepared: PreparedQuery,
         questions: Sequence[Question | None],
-        recalled: Sequence[Released | None],
+        recalled: Sequence[ReleasedValues | None],
         places: Sequence[int],
         sql: str,
         *,
         fresh: bool,
-    ) -> tuple[list[Released], tuple[str, ...]]:
+    ) -> tuple[list[ReleasedValues], tuple[str, ...]]:
         """All releases of a statement: those at these places are charged in one entry, before the first of them is
         drawn, and each is kept under it, in a slot of its own, before the next, which reads what was kept. What an
         error leaves undrawn stays charged."""
@@ -134,7 +143,7 @@ class ProgramQuestions(FreeQuestions):
         with open_tables(due, self._stores, self._engine) as opened:
             self._check_same(due, [questions[place] for place in places], opened)
             charge = self._charged(due, sql, opened) if places else None
-            released: list[Released] = []
+            released: list[ReleasedValues] = []
             notes: list[str] = []
             for place, (release, question, before) in enumerate(zip(releases, questions, recalled, strict=True)):
                 if before is not None or charge is None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Part
-from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import show
@@ -38,7 +38,7 @@ class Quote:
     """
 
     cost: Cost
-    left: Remaining
+    left: RemainingBudget
     admitted: bool
     most: int | None
     most_whole: int | None

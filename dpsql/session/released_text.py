@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from dpsql.plan.expressions import Vector
-from dpsql.release.release import Released
+from dpsql.release.release import ReleasedValues
 from dpsql.schema.intervals import Interval
 
 FORMAT = 2
 """The number of this form. Payloads of the first one have none, and no integers; they are read for ever."""
 
 
-def to_bytes(released: Released) -> bytes:
+def to_bytes(released: ReleasedValues) -> bytes:
     """The keys and values; floats are written so that they are read as the same floats, integers with all digits."""
     return json.dumps(
         {
@@ -30,7 +30,7 @@ def to_bytes(released: Released) -> bytes:
     ).encode()
 
 
-def from_bytes(payload: bytes) -> Released:
+def from_bytes(payload: bytes) -> ReleasedValues:
     """What `to_bytes` wrote. Raises ValueError, TypeError, KeyError or other errors of reading for anything else."""
     fields = json.loads(payload)
     if fields.get("format", 1) not in (1, FORMAT):
@@ -39,7 +39,7 @@ def from_bytes(payload: bytes) -> Released:
     keys = tuple(_to_vector(key, values.shape[1]) for key in fields["keys"])
     bounds = tuple(Interval(lower, upper) for lower, upper in fields.get("bounds", ()))
     integers = {int(of): _to_integers(each, values.shape[1]) for of, each in fields.get("integers", {}).items()}
-    return Released(keys, values, bounds, integers)
+    return ReleasedValues(keys, values, bounds, integers)
 
 
 def _to_integers(values: Any, groups: int) -> tuple[int, ...]:

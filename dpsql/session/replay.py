@@ -18,7 +18,7 @@ from dpsql.core.samplers import fresh_key
 from dpsql.errors import LedgerError
 from dpsql.plan.nodes import scans_of
 from dpsql.release.integers import is_integer
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.table_words import CONTENT
@@ -64,7 +64,7 @@ class Replay:
         self.session = fresh_key().hex() if run is None else run
         self._shared = run is not None
         self._ledger = ledger
-        self._answers: dict[str, Released] = {}
+        self._answers: dict[str, ReleasedValues] = {}
         self._unkept: set[str] = set()
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # by key, while somebody has one
         self._handing_out = threading.Lock()
@@ -105,7 +105,7 @@ class Replay:
         older = [] if unversioned else [canonical_by_aliases(release, analyst, *rest) for analyst in analysts]
         return key, _present(others), _present(older)
 
-    def recall(self, question: Question | None, release: Release) -> Released | None:
+    def recall(self, question: Question | None, release: Release) -> ReleasedValues | None:
         """The answer given before, if there was one. Raises LedgerError."""
         self._ledger.check_process()
         if question is None or (question.key in self.hidden and self.charge is None):
@@ -120,13 +120,13 @@ class Replay:
         payloads = (self._ledger.recall(each) for each in shared)
         return own or next((self._read(each, release) for each in payloads if each is not None), None)
 
-    def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[Released | None]:
+    def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[ReleasedValues | None]:
         """The answers to the releases of one statement: those that lay in these lines of the ledger before it was asked
         (0: none), and those that its charge has paid for since. Raises LedgerError."""
         self._ledger.check_process()
         if len(releases) != len(before):
             raise LedgerError("something else was paid for under this key. Nothing was charged.", hint=RESTORE)
-        known: list[Released | None] = []
+        known: list[ReleasedValues | None] = []
         slot = 0
         for release, line in zip(releases, before, strict=True):
             if line:
@@ -139,7 +139,7 @@ class Replay:
             known.append(self._read(payload, release))
         return known
 
-    def _read(self, payload: bytes | None, release: Release) -> Released | None:
+    def _read(self, payload: bytes | None, release: Release) -> ReleasedValues | None:
         if payload is None:
             return None
         try:
@@ -153,13 +153,13 @@ class Replay:
     def keep(
         self,
         question: Question | None,
-        released: Released,
+        released: ReleasedValues,
         release: Release,
         charge: Entry,
         *,
         claimed: bool,
         slot: int = 0,
-    ) -> tuple[Released, tuple[str, ...]]:
+    ) -> tuple[ReleasedValues, tuple[str, ...]]:
         """Keep an answer. Returns what is to be shown, which is another's answer where that was kept first, and a note
         where the ledger could not: it is paid for, and is given all the same."""
         if question is None:
@@ -204,7 +204,7 @@ def _present(keys: Sequence[str | None]) -> tuple[str, ...]:
     return tuple(each for each in keys if each is not None)
 
 
-def _fits(released: Released, release: Release) -> bool:
+def _fits(released: ReleasedValues, release: Release) -> bool:
     """Whether it can be the answer: as many bounds, keys and values, and integers of what is whole."""
     if len(released.bounds) != len(release.searches.searches):
         return False

@@ -14,14 +14,14 @@ from dpsql.executors.base import Engine, OpenSources, Store, executor_of
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import NotEnoughMemory, remedy
 from dpsql.plan.earlier import tried_with
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 from dpsql.session.constant_tables import constant_tables
 from dpsql.session.public_tables import public_stores
 from dpsql.session.trial import tried
 
 if TYPE_CHECKING:
-    from dpsql.session.earlier import Seen
+    from dpsql.session.earlier import PriorReleases
 
 
 def check_engine(release: Release, engine: Engine) -> None:
@@ -75,7 +75,9 @@ def _tried_with(release: Release) -> tuple[ExactPlan, ...]:
     return tuple(map(tried_with, release.plans))
 
 
-def run(release: Release, tables: OpenTables, seen: Seen | None = None, *, paid: bool = True) -> Released:
+def run(
+    release: Release, tables: OpenTables, seen: PriorReleases | None = None, *, paid: bool = True
+) -> ReleasedValues:
     """The released values of a release over tables that are open. paid: whether it was charged, for messages; seen:
     what earlier releases of the statement showed, put into what the engine is asked for, and into nothing that losses
     are made of.
@@ -85,7 +87,7 @@ def run(release: Release, tables: OpenTables, seen: Seen | None = None, *, paid:
     before they are paid for (`trial`); what fails there stays charged.
     Raises InternalError.
     """
-    released: Released | None = None
+    released: ReleasedValues | None = None
     failure: Exception | None = None
     reading = False
     try:

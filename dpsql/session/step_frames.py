@@ -7,16 +7,16 @@ import numpy as np
 from dpsql.plan.program import Step
 from dpsql.postprocess.frames import Frame
 from dpsql.release.finish import Answer, Places, finish
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 
 
-def frame_of(step: Step, release: Release, released: Released, answer: Answer | None = None) -> Frame:
+def frame_of(step: Step, release: Release, released: ReleasedValues, answer: Answer | None = None) -> Frame:
     """The rows of a release as SQL above reads them. answer: what its finish has made, where that is known."""
     return frame_and_groups(step, release, released, answer)[0]
 
 
 def frame_and_groups(
-    step: Step, release: Release, released: Released, answer: Answer | None = None
+    step: Step, release: Release, released: ReleasedValues, answer: Answer | None = None
 ) -> tuple[Frame, Places]:
     """The rows, and which released group each is."""
     with np.errstate(all="ignore"):

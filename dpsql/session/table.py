@@ -21,7 +21,7 @@ from dpsql.sources.arrow import framed
 if TYPE_CHECKING:
     import os
 
-    from dpsql.schema.said import BoundWords, Exported, KeyWords, NumberBounds, UniqueWords
+    from dpsql.schema.said import ArrowExport, BoundWords, KeyWords, NumberBounds, UniqueWords
 
 REMEMBERED = "dpsql"
 """The key of a frame's `.attrs` under which `declare` writes."""
@@ -143,7 +143,7 @@ class Table:
 
 
 if TYPE_CHECKING:
-    Source = pd.DataFrame | Table | Exported | str | os.PathLike[str]
+    Source = pd.DataFrame | Table | ArrowExport | str | os.PathLike[str]
 
 
 @overload

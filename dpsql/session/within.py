@@ -15,7 +15,7 @@ from dpsql.release.release import Release
 
 if TYPE_CHECKING:
     from dpsql.plan.options import Options
-    from dpsql.sql.bind import Bound
+    from dpsql.sql.bind import BoundStatement
 
 
 class Terms(Protocol):
@@ -37,7 +37,7 @@ class Terms(Protocol):
 
 
 def within(
-    goal: Goal, terms: Terms, bound: Bound, release_for: Callable[[Allowance, str], Release], mechanism: str
+    goal: Goal, terms: Terms, bound: BoundStatement, release_for: Callable[[Allowance, str], Release], mechanism: str
 ) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed. Its widths have to
     fall as epsilon grows, as those of Laplace and Gaussian noise do."""

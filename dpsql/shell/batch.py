@@ -20,7 +20,7 @@ from dpsql.shell.consent import BATCH_HINT, PROMPT_HINT, Consent, asked_on_a_lin
 from dpsql.shell.demo import DEMO, demo_arguments
 from dpsql.shell.exits import Exit, tell
 from dpsql.shell.modes import BOX, CSV, PARQUET
-from dpsql.shell.opening import Opening, open_session
+from dpsql.shell.opening import SessionSetup, open_session
 from dpsql.shell.progress import waiting
 from dpsql.shell.prompt import Prompt
 from dpsql.shell.shell import MOST_ROWS, Shell
@@ -47,7 +47,7 @@ def run(argv: Sequence[str]) -> int:
         return run_batch(shell, asked, fresh=arguments.fresh)
 
 
-def opened(arguments: Arguments, opening: Opening | None) -> tuple[Session | RemoteSession, list[str], float]:
+def opened(arguments: Arguments, opening: SessionSetup | None) -> tuple[Session | RemoteSession, list[str], float]:
     """The session that is asked, what is to be said of it, and how long its tables took to load. Raises DPSQLError."""
     if opening is None:
         return connect(arguments.connect or "", token_file=arguments.token_file), [], 0.0

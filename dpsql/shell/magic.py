@@ -14,7 +14,7 @@ from dpsql.shell.asker import Asker
 from dpsql.shell.consent import MAGIC_HINT, Consent
 from dpsql.shell.describe import list_budget, list_ledger
 from dpsql.shell.listing import Listing, listing_of
-from dpsql.shell.magic_options import MORE, USAGE, Kept, Options, is_query, kept_in, number_of, read_options
+from dpsql.shell.magic_options import MORE, USAGE, Options, ResultVariable, is_query, kept_in, number_of, read_options
 from dpsql.shell.notebook import Notebook
 from dpsql.shell.statements import names_asked_for, statements
 
@@ -69,7 +69,7 @@ class Magic:
         print(told[word](argument))
         return None
 
-    def _ask(self, options: Options, kept: Kept, text: str) -> Shown | None:
+    def _ask(self, options: Options, kept: ResultVariable, text: str) -> Shown | None:
         if options.plot:
             _check_plots()
         answer = self._answer(options, _one(text))

@@ -54,7 +54,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResultVariable:
     """The variable that keeps an answer, whether it is shown too, and the text after that."""
 
     name: str | None
@@ -97,15 +97,15 @@ def is_query(line: str) -> bool:
     return line.startswith("--") or "<<" in line or _BEGINS_SQL.match(line) is not None
 
 
-def kept_in(text: str) -> Kept:
+def kept_in(text: str) -> ResultVariable:
     """What stands before `<<`, if anything does: `out << SELECT ...`, `out= << SELECT ...`. Raises InvalidArgument."""
     match = _KEPT.fullmatch(text)
     if match is None or _BEGINS_SQL.match(text):
-        return Kept(None, shown=True, rest=text)
+        return ResultVariable(None, shown=True, rest=text)
     name, shown, rest = match[1].strip(), bool(match[2]), match[3].strip()
     if not name.isidentifier() or keyword.iskeyword(name):
         raise InvalidArgument(f"{name!r} is no name for a variable.")
-    return Kept(name, shown, rest)
+    return ResultVariable(name, shown, rest)
 
 
 def number_of(text: str, name: str) -> float:

@@ -22,7 +22,7 @@ from dpsql.sources.files import kind_of, stem_of
 
 
 @dataclass(frozen=True)
-class Opening:
+class SessionSetup:
     """What was said of a session: data files, the owner's file, a budget, and what a query spends that does not say.
 
     Raises InvalidArgument where there is neither a file nor a schema, InvalidPrivacyParameter for a bad number.
@@ -70,7 +70,7 @@ class Opening:
                 check(number, option)
 
 
-def open_session(opening: Opening) -> tuple[Session, list[str]]:
+def open_session(opening: SessionSetup) -> tuple[Session, list[str]]:
     """The session, and notes on what it lacks.
 
     A file is a table named as the file without its ending. It takes the place of the schema's table of that name
@@ -117,7 +117,7 @@ def open_session(opening: Opening) -> tuple[Session, list[str]]:
     ]
 
 
-def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
+def _named(opening: SessionSetup, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
     """Each file with its table's name, as the schema spells it, and what the schema says of it."""
     entries = {name.casefold(): name for name in (schema.tables if schema else ())}
     for file in opening.files:
@@ -129,7 +129,7 @@ def _named(opening: Opening, schema: Schema | None) -> Iterator[tuple[str, Path,
             yield name, file, schema.tables[name]
 
 
-def _format(opening: Opening, file: Path, known: TableEntry) -> TextFormat:
+def _format(opening: SessionSetup, file: Path, known: TableEntry) -> TextFormat:
     """How a file is written: as the command line says, else the schema. Words about text go to files of text, where
     some are. Raises InvalidSchema."""
     some_text = any(kind_of(each) in TEXT_ENDINGS for each in opening.files)
@@ -138,7 +138,7 @@ def _format(opening: Opening, file: Path, known: TableEntry) -> TextFormat:
     return TextFormat.of(f"{file.name}:", {**known.text.words, **opening.text})
 
 
-def _undeclared(table: TableSchema, opening: Opening, schema: Schema | None) -> str:
+def _undeclared(table: TableSchema, opening: SessionSetup, schema: Schema | None) -> str:
     name, all_text = table.name, all(column.type is Type.TEXT for column in table.columns)
     lacks = f"every column of {name} is {'text, ' if all_text else ''}without bounds or keys"
     if schema is None or opening.schema is None:
@@ -146,7 +146,7 @@ def _undeclared(table: TableSchema, opening: Opening, schema: Schema | None) -> 
     return f"{opening.schema.name} has no [tables.{name}]: {lacks}.{did_you_mean(name, schema.tables)}"
 
 
-def _budget(opening: Opening, schema: Schema | None) -> Budget | None:
+def _budget(opening: SessionSetup, schema: Schema | None) -> Budget | None:
     """The budget of the command line, where it says one; what it leaves open is the schema's word."""
     declared = schema.budget if schema else None
     silent = opening.budget is None and opening.budget_delta is None

@@ -11,7 +11,7 @@ from dpsql.shell.history import History
 _ENDS = " \t\n,;()=<>*/+|:."
 
 
-class Plain:
+class PlainReader:
     """Reads lines, with the statements of earlier times behind the arrow keys and completion behind Tab."""
 
     def __init__(self, history: History, words: Completer) -> None:

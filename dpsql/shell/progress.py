@@ -18,17 +18,17 @@ _EVERY = 0.25
 
 
 @dataclass
-class Waited:
+class WaitTime:
     """How long it took, in seconds, once it is over."""
 
     seconds: float = 0.0
 
 
 @contextlib.contextmanager
-def waiting(what: str) -> Iterator[Waited]:
+def waiting(what: str) -> Iterator[WaitTime]:
     """While the block runs, and from the second second on, a line on standard error that counts the seconds; it is
     wiped off at the end."""
-    waited, start, over = Waited(), time.perf_counter(), threading.Event()
+    waited, start, over = WaitTime(), time.perf_counter(), threading.Event()
     thread = None
     if sys.stderr is not None and sys.stderr.isatty():
         thread = threading.Thread(target=_count, args=(what, start, over), daemon=True)

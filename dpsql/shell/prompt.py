@@ -16,7 +16,7 @@ from dpsql.shell.describe import banner, tables_of
 from dpsql.shell.dialogue import Dialogue
 from dpsql.shell.folding import folded
 from dpsql.shell.history import History
-from dpsql.shell.plain import Plain
+from dpsql.shell.plain import PlainReader
 from dpsql.shell.shell import Shell
 from dpsql.shell.statements import open_quote
 from dpsql.shell.streams import say
@@ -79,9 +79,9 @@ def reader_for(shell: Shell, dialogue: Dialogue) -> Reader:
         try:
             from dpsql.shell.terminal import Terminal
         except ImportError:
-            return Plain(history, words)
+            return PlainReader(history, words)
         return Terminal(history, words, dialogue.is_whole, sign_of, lambda: toolbar(session, shell.mode, shell.unpaid))
-    return Plain(history, words)
+    return PlainReader(history, words)
 
 
 def sign_of(typed: str) -> str:

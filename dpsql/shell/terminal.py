@@ -52,7 +52,7 @@ class Terminal:
         self._colours: Lexer | None = None
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
-            history=_Kept(history),
+            history=_PromptHistory(history),
             completer=_Completions(words),
             complete_while_typing=True,
             lexer=DynamicLexer(self._lexer),
@@ -136,7 +136,7 @@ class _Completions(Completer):
             yield Completion(each.text, start_position=-each.length, display_meta=each.kind)
 
 
-class _Kept(ToolkitHistory):
+class _PromptHistory(ToolkitHistory):
     """Statements of earlier times, newest first, as the toolkit wants them."""
 
     def __init__(self, history: History) -> None:

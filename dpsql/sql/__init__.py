@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dpsql.core.goal import Goal
     from dpsql.plan.program import Program
-    from dpsql.sql.bind import Bound
+    from dpsql.sql.bind import BoundStatement
     from dpsql.sql.catalog import Catalog
     from dpsql.sql.parameters import Params
 
 
-def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, bool, Goal | None]:
+def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[BoundStatement, bool, Goal | None]:
     """The bound query, whether EXPLAIN PRIVACY stood before it, and what WITHIN after it asks. Raises a QueryRefused,
     InvalidPrivacyParameter."""
     from dpsql.sql.bind import bind

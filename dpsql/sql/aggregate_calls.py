@@ -10,8 +10,8 @@ from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import Expr
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.dialect import Private
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect import PrivacyDialect
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.parse import span_of
 from dpsql.sql.spellings import AGGREGATE_NODES
 
@@ -42,7 +42,7 @@ HALF = exp.Literal.number("0.5")
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenAggregate:
     """One call: `operand` is what is aggregated, `second` the x of a pair (y, x), `at` the node of the quantile or of
     how many values; `falling`: the quantile counts from the top; `condition`: rows count where the operand is true."""
 
@@ -82,7 +82,7 @@ def listed(node: exp.Expr) -> list[exp.Expr] | None:
 
 def called(node: exp.Expr) -> exp.Expr:
     """A call without its FILTER, its WITHIN GROUP and its named arguments."""
-    while isinstance(node, exp.Filter | exp.WithinGroup | Named):
+    while isinstance(node, exp.Filter | exp.WithinGroup | NamedArguments):
         node = node.this
     return node
 
@@ -96,7 +96,7 @@ def name_of(node: exp.Expr, sql: str) -> str:
     return word if word.isidentifier() else own
 
 
-def written(node: exp.Expr, sql: str) -> Written:
+def written(node: exp.Expr, sql: str) -> WrittenAggregate:
     """The call of an aggregate. Raises SQLSyntaxError, UnsupportedSQL."""
     if isinstance(node, exp.WithinGroup):
         return _within_group(node, sql)
@@ -107,9 +107,9 @@ def written(node: exp.Expr, sql: str) -> Written:
     if kind.pairs:
         if second is None:
             raise SQLSyntaxError(f"{name_of(node, sql)} takes two arguments (y, x).", span=span_of(sql, node))
-        return Written(node, kind, operand, second)
+        return WrittenAggregate(node, kind, operand, second)
     if kind.quantile and len(spelling.args) == 1:
-        return Written(node, kind, operand, at=HALF)
+        return WrittenAggregate(node, kind, operand, at=HALF)
     if kind.quantile and second is None:
         word = name_of(node, sql)
         raise SQLSyntaxError(
@@ -118,13 +118,13 @@ def written(node: exp.Expr, sql: str) -> Written:
             hint=f"Write {word}(x, 0.5), or PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x).",
         )
     at = second if kind.quantile or kind.several else None
-    return Written(node, kind, operand, at=at, condition=spelling.mark == "IF")
+    return WrittenAggregate(node, kind, operand, at=at, condition=spelling.mark == "IF")
 
 
-def _within_group(node: exp.WithinGroup, sql: str) -> Written:
+def _within_group(node: exp.WithinGroup, sql: str) -> WrittenAggregate:
     """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), MODE() WITHIN GROUP (ORDER BY x)."""
     inner, order = node.this, node.args.get("expression")
-    inner = inner.this if isinstance(inner, Named) else inner
+    inner = inner.this if isinstance(inner, NamedArguments) else inner
     spelling = next((each for each in AGGREGATE_NODES.get(type(inner), ()) if each.ordered), None)
     if spelling is None:
         raise UnsupportedSQL(
@@ -140,10 +140,10 @@ def _within_group(node: exp.WithinGroup, sql: str) -> Written:
         )
     falling = bool(terms[0].args.get("desc"))
     at = inner.this if kind.quantile else None
-    return Written(node, kind, terms[0].this, at=at, falling=falling)
+    return WrittenAggregate(node, kind, terms[0].this, at=at, falling=falling)
 
 
-_DIALECT = Private()
+_DIALECT = PrivacyDialect()
 _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
     exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Min: "MIN", exp.Max: "MAX"
 }  # fmt: skip

@@ -14,8 +14,15 @@ from dpsql.plan.options import AggregateOptions
 from dpsql.plan.query import MOST_AGGREGATES
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.sql.aggregate_calls import INSIDE_A_PERSON, Written, is_aggregate, name_of, name_of_composed, written
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.aggregate_calls import (
+    INSIDE_A_PERSON,
+    WrittenAggregate,
+    is_aggregate,
+    name_of,
+    name_of_composed,
+    written,
+)
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.options import read_aggregate_options
 from dpsql.sql.own_words import worded
 from dpsql.sql.parse import span_of
@@ -57,7 +64,7 @@ class AggregateBinder:
         if type(inner) in INSIDE_A_PERSON:
             raise UnsupportedSQL(worded(NAMED[type(inner)], inner, self.sql), span=span_of(self.sql, inner))
         if not is_aggregate(inner):
-            if isinstance(node, exp.Filter | Named):
+            if isinstance(node, exp.Filter | NamedArguments):
                 what = "FILTER" if isinstance(node, exp.Filter) else "a named argument"
                 raise SQLSyntaxError(f"{what} belongs to an aggregate.", span=span_of(self.sql, node))
             return None
@@ -103,7 +110,7 @@ class AggregateBinder:
             )
         return options.report_format is not None
 
-    def second_argument(self, call: Written) -> Expr:
+    def second_argument(self, call: WrittenAggregate) -> Expr:
         """The x of an aggregate of two arguments (y, x)."""
         assert call.second is not None
         if isinstance(call.operand, exp.Distinct):
@@ -113,7 +120,7 @@ class AggregateBinder:
         self.check_argument(call.kind, expr, call.second)
         return expr
 
-    def which(self, call: Written) -> Fraction | None:
+    def which(self, call: WrittenAggregate) -> Fraction | None:
         """The quantile that is asked for, from the bottom, or how many values."""
         if call.at is None:
             return None
@@ -167,7 +174,7 @@ class AggregateBinder:
         """The type of an exact aggregate."""
         return aggregation.exact_type
 
-    def argument(self, call: Written, condition: Expr | None) -> Expr | None:
+    def argument(self, call: WrittenAggregate, condition: Expr | None) -> Expr | None:
         """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
         kind, node, inner, word = call.kind, call.node, call.operand, name_of(call.node, self.sql)
         if isinstance(inner, exp.Distinct):
@@ -211,9 +218,9 @@ class AggregateBinder:
         return TypeMismatch(said, span=span_of(self.sql, node), hint=more)
 
 
-def _without_options(node: exp.Expr) -> tuple[exp.Expr, Named | None]:
+def _without_options(node: exp.Expr) -> tuple[exp.Expr, NamedArguments | None]:
     """A call without its FILTER and named arguments, and what holds these."""
     inner = node.this if isinstance(node, exp.Filter) else node
     ordered = inner.this if isinstance(inner, exp.WithinGroup) else inner
-    named = ordered if isinstance(ordered, Named) else None
-    return inner.this if isinstance(inner, Named) else inner, named
+    named = ordered if isinstance(ordered, NamedArguments) else None
+    return inner.this if isinstance(inner, NamedArguments) else inner, named

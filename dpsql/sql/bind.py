@@ -22,8 +22,8 @@ from dpsql.sql.pasted import settled
 from dpsql.sql.private import PrivateSelect
 from dpsql.sql.released import ReleasedSelect, answered, unread
 from dpsql.sql.row_wise import RowWise
-from dpsql.sql.same_unit import People, Step, rows_of
-from dpsql.sql.scopes import Answered, Scope, Statementwide, renamed_scope
+from dpsql.sql.same_unit import PrivateRows, Step, rows_of
+from dpsql.sql.scopes import ReleasedRows, Scope, StatementState, renamed_scope
 from dpsql.sql.select_list import is_aggregating, is_grouping, names_several
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unions import branches_of, union_of
@@ -32,11 +32,11 @@ from dpsql.sql.unit_select import UnitSelect
 MOST_SUBQUERIES = 32
 MOST_TABLES = 32
 
-Relation = People | Answered
+Relation = PrivateRows | ReleasedRows
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundStatement:
     """A bound statement: its plan, and the options of its DIFFERENTIAL_PRIVACY clause if it has one."""
 
     query: Query
@@ -44,29 +44,29 @@ class Bound:
 
 
 @dataclass
-class _Common:
+class _CommonTable:
     """A common table expression and those in sight of it, nearest first; bound when it is first read."""
 
     folded: str
     node: exp.CTE
-    before: _Common | None
+    before: _CommonTable | None
     relation: Relation | None = None
     """Bound once, and given to the first that reads it: another place in the query has columns of its own."""
     read: bool = False
 
-    def find(self, folded: str) -> _Common | None:
+    def find(self, folded: str) -> _CommonTable | None:
         if folded == self.folded:
             return self
         return None if self.before is None else self.before.find(folded)
 
 
-def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> Bound:
+def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> BoundStatement:
     """The plan of a statement. Raises a QueryRefused that names the place in the text."""
     check(statement)
     binder = _binder(statement, catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
     check_all_used(params, frozenset(binder.whole.used))
-    return Bound(query, binder.whole.options)
+    return BoundStatement(query, binder.whole.options)
 
 
 def _binder(statement: Statement, catalog: Catalog, params: Params) -> _Binder:
@@ -78,20 +78,20 @@ def _binder(statement: Statement, catalog: Catalog, params: Params) -> _Binder:
 
 def bind_part(
     statement: Statement, select: exp.Select, catalog: Catalog, params: Params
-) -> tuple[Bound, frozenset[str]]:
+) -> tuple[BoundStatement, frozenset[str]]:
     """The plan of one SELECT of a statement of several steps, and the parameters that it uses. The statement's words
     are accounted for already. Raises a QueryRefused."""
     part = replace(statement, select=select)
     check_nodes(part, select, rule_of_part)
     binder = _binder(part, catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
-    return Bound(query, binder.whole.options), frozenset(binder.whole.used)
+    return BoundStatement(query, binder.whole.options), frozenset(binder.whole.used)
 
 
 def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> bool:
     """Whether an aggregating sub-query over people's rows makes rows of people again, one for each. Raises a
     QueryRefused."""
-    return isinstance(_binder(replace(statement, select=select), catalog, params).inner(), People)
+    return isinstance(_binder(replace(statement, select=select), catalog, params).inner(), PrivateRows)
 
 
 def scope_of(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> Scope:
@@ -108,7 +108,7 @@ class _Binder:
         self.sql = statement.sql
         self.catalog = catalog
         several, tables = names_several(statement.select), catalog.tables
-        self.whole = Statementwide(
+        self.whole = StatementState(
             statement.sql, params, several=several, public=catalog.public, tables=tables, values=catalog.values
         )
         self.depth = 0
@@ -116,7 +116,7 @@ class _Binder:
 
     def query(self) -> Query:
         relation = self._bind(self.select, None, outermost=True)
-        assert isinstance(relation, Answered)  # outermost rows of people are refused
+        assert isinstance(relation, ReleasedRows)  # outermost rows of people are refused
         if self.windowed:
             from dpsql.sql.ties import with_ties  # loaded with the first window
 
@@ -132,7 +132,7 @@ class _Binder:
         return self._from(self.select, self._with(self.select, None)).scope
 
     def _bind(
-        self, select: exp.Expr, names: _Common | None, *, outermost: bool = False, joined: bool = False
+        self, select: exp.Expr, names: _CommonTable | None, *, outermost: bool = False, joined: bool = False
     ) -> Relation:
         """What a SELECT makes: rows of people, or an answer; of public rows, which are both, rows if it is `joined`."""
         self.depth += 1
@@ -150,18 +150,18 @@ class _Binder:
         return relation
 
     def _select(
-        self, select: exp.Select, source: Relation, names: _Common | None, *, outermost: bool, joined: bool
+        self, select: exp.Select, source: Relation, names: _CommonTable | None, *, outermost: bool, joined: bool
     ) -> Relation:
         clause = select.args.get("privacy")
         member = Membership(lambda inner: self._inner(inner, names), lambda inner: self._inner_rows(inner, names))
         if self.windowed:
             from dpsql.sql.unit_windows import windows_over_unit  # loaded with the first window
 
-            people = None if outermost or clause or not isinstance(source, People) else source
+            people = None if outermost or clause or not isinstance(source, PrivateRows) else source
             over = windows_over_unit(self.whole, select, source, people, member, joined=joined)
             if over is not None:
                 return over
-        if isinstance(source, Answered):
+        if isinstance(source, ReleasedRows):
             if clause is not None:
                 raise UnsupportedSQL(
                     "DIFFERENTIAL_PRIVACY stands in the SELECT that reads people's rows.",
@@ -177,44 +177,44 @@ class _Binder:
             return per_unit.relation() if per_unit.applies() else self._private(select, source, member, outermost=False)
         return RowWise(self.whole, select, source, member).relation()
 
-    def _private(self, select: exp.Select, source: People, member: Membership, *, outermost: bool) -> Answered:
+    def _private(self, select: exp.Select, source: PrivateRows, member: Membership, *, outermost: bool) -> ReleasedRows:
         clause = select.args.get("privacy")
         if clause is not None:
             self.whole.options = read_options(clause, self.sql)
         query = PrivateSelect(self.whole, select, source, member).query()
         return unread(query) if outermost else answered(query, source.scope.written)
 
-    def _inner(self, select: exp.Select, names: _Common | None) -> tuple[People | None, People | None]:
+    def _inner(self, select: exp.Select, names: _CommonTable | None) -> tuple[PrivateRows | None, PrivateRows | None]:
         """For a sub-query in an expression: its FROM where it is row-wise, or what it makes where it has groups.
         Doubles change nothing of what a list holds."""
         if is_grouping(select):
             listed = select.copy()
             listed.set("distinct", None)
             made = self._bind(listed, names)
-            return None, made if isinstance(made, People) else None
+            return None, made if isinstance(made, PrivateRows) else None
         return self._inner_rows(select, names), None
 
-    def _inner_rows(self, select: exp.Select, names: _Common | None) -> People | None:
+    def _inner_rows(self, select: exp.Select, names: _CommonTable | None) -> PrivateRows | None:
         self.depth += 1
         if self.depth > MOST_SUBQUERIES:
             raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
         inside = self._with(select, names)
         source = self._from(select, inside)
         self._bind_unread(inside, names)
-        return source if isinstance(source, People) else None
+        return source if isinstance(source, PrivateRows) else None
 
-    def _union(self, union: exp.Union, names: _Common | None) -> People:
+    def _union(self, union: exp.Union, names: _CommonTable | None) -> PrivateRows:
         relations = []
         for branch in branches_of(union):
             relation = self._bind(branch, names)
-            if not isinstance(relation, People):
+            if not isinstance(relation, PrivateRows):
                 raise UnsupportedSQL(
                     "UNION ALL is of people's rows; one of these is an answer already.", span=self._span(branch)
                 )
             relations.append(relation)
         return union_of(self.whole, union, relations)
 
-    def _with(self, select: exp.Select, names: _Common | None) -> _Common | None:
+    def _with(self, select: exp.Select, names: _CommonTable | None) -> _CommonTable | None:
         clause = select.args.get("with_")
         taken: set[str] = set()
         for each in clause.expressions if clause is not None else []:
@@ -223,10 +223,10 @@ class _Binder:
             if each.alias.casefold() in taken:
                 raise SQLSyntaxError(f'two CTEs are named "{each.alias}".', span=self._span(each))
             taken.add(each.alias.casefold())
-            names = _Common(each.alias.casefold(), each, names)
+            names = _CommonTable(each.alias.casefold(), each, names)
         return names
 
-    def _bind_unread(self, names: _Common | None, outer: _Common | None) -> None:
+    def _bind_unread(self, names: _CommonTable | None, outer: _CommonTable | None) -> None:
         """CTEs that nothing reads cost nothing, but what is wrong in them is refused all the same."""
         options = self.whole.options
         while names is not None and names is not outer:
@@ -234,25 +234,25 @@ class _Binder:
             names = names.before
         self.whole.options = options
 
-    def _common(self, name: _Common) -> Relation:
+    def _common(self, name: _CommonTable) -> Relation:
         if name.relation is None:
             name.relation = self._bind(name.node.this, name.before)
         return name.relation
 
-    def _read(self, name: _Common, *, joined: bool) -> Relation:
+    def _read(self, name: _CommonTable, *, joined: bool) -> Relation:
         """A CTE where it is named: people's rows are bound afresh for each place, an answer only once, unless it is of
         public rows and joined."""
         relation = self._common(name)
-        if joined and isinstance(relation, Answered) and _reads_public_rows(relation):
+        if joined and isinstance(relation, ReleasedRows) and _reads_public_rows(relation):
             return self._bind(name.node.this, name.before, joined=True)
-        if name.read and isinstance(relation, People):
+        if name.read and isinstance(relation, PrivateRows):
             return self._bind(name.node.this, name.before)
         name.read = True
         return relation
 
     # FROM.
 
-    def _from(self, select: exp.Select, names: _Common | None) -> Relation:
+    def _from(self, select: exp.Select, names: _CommonTable | None) -> Relation:
         clause = select.args.get("from_")
         if clause is None:
             outer = select is self.select
@@ -273,19 +273,19 @@ class _Binder:
             raise SQLSyntaxError(f"more than {MOST_TABLES} tables in one FROM.", span=last)
         from dpsql.sql.joined_tables import JoinedTables  # most queries have one table
 
-        def table(node: exp.Expr) -> People:
+        def table(node: exp.Expr) -> PrivateRows:
             return self._people(self._item(node, names, alone=False), node)
 
         return JoinedTables(self.whole, self.select, table).joined(self._people(first, clause.this), clause.this, joins)
 
-    def _people(self, relation: Relation, node: exp.Expr) -> People:
-        if isinstance(relation, People):
+    def _people(self, relation: Relation, node: exp.Expr) -> PrivateRows:
+        if isinstance(relation, PrivateRows):
             return relation
         raise UnsupportedSQL(
             "an answer cannot be joined.", span=self._span(node), hint="Join people's rows, and aggregate the result."
         )
 
-    def _item(self, node: exp.Expr, names: _Common | None, *, alone: bool) -> Relation:
+    def _item(self, node: exp.Expr, names: _CommonTable | None, *, alone: bool) -> Relation:
         """One item of FROM: a table, a CTE or a sub-query."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Subquery):
@@ -304,7 +304,7 @@ class _Binder:
         written = node.name if self.catalog.any_name else alias if of_text else table.name
         rows = rows_of(Scan(table, self.whole.place(alias), "" if alone else alias))
         listed_columns = tuple((column.name, column) for column in rows.columns)
-        relation = People(Scope(written, alias, listed_columns), (Step(rows, span=self._span(node.this)),))
+        relation = PrivateRows(Scope(written, alias, listed_columns), (Step(rows, span=self._span(node.this)),))
         renaming = node.args.get("alias")
         return self._renamed(relation, renaming, written) if renaming and renaming.args.get("columns") else relation
 
@@ -315,5 +315,5 @@ class _Binder:
         return span_of(self.sql, node)
 
 
-def _reads_public_rows(answer: Answered) -> bool:
+def _reads_public_rows(answer: ReleasedRows) -> bool:
     return all(scan.table.public for scan in scans_of(answer.query.plan.input))

@@ -23,7 +23,7 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 from dpsql.sql.aggregate_calls import QUANTILE_LIST, listed, name_of, name_of_composed
 from dpsql.sql.aggregates import PARTS
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.parse import span_of
 from dpsql.sql.refusals import NO_FUNCTIONS
 from dpsql.sql.scalars import ScalarBinder
@@ -67,7 +67,7 @@ class _Call:
 def composed(binder: Composer, node: exp.Expr) -> Expr:
     """The expression that a statistic is. Raises a QueryRefused."""
     inner = node.this if isinstance(node, exp.Filter) else node
-    named = isinstance(inner, Named)
+    named = isinstance(inner, NamedArguments)
     inner = inner.this if named else inner
     name = name_of_composed(inner)
     assert name is not None  # the caller asks of no other

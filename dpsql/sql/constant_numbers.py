@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from dpsql.errors import InvalidParameter, did_you_mean
 from dpsql.schema.columns import Type
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import NamedArguments, PrivacyClause
 from dpsql.sql.parameters import Params
 from dpsql.sql.parse import Statement, span_of
 
@@ -44,7 +44,7 @@ def with_numbers(statement: Statement, params: Params, used: set[str]) -> Statem
 
 def _values(select: exp.Expr) -> list[exp.Expr]:
     """What stands for the values of options and named arguments, those of pairs one by one."""
-    holders = [each for each in select.walk() if isinstance(each, Named | PrivacyClause)]
+    holders = [each for each in select.walk() if isinstance(each, NamedArguments | PrivacyClause)]
     given = [pair.expression for each in holders for pair in each.expressions]
     return [
         part for value in given for part in (value.expressions if isinstance(value, exp.Tuple) else [value])

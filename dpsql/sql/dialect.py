@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from dpsql.sql.dialect_nodes import EarlierValue, Named, PrivacyClause
+from dpsql.sql.dialect_nodes import NamedArguments, PriorValue, PrivacyClause
 from dpsql.sql.dialect_parser import PrivateParser
 
 
@@ -29,8 +29,8 @@ class PrivateGenerator(DuckDBGenerator):
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
         **DuckDBGenerator.TRANSFORMS,
         PrivacyClause: lambda self, node: self.privacyclause_sql(node),  # sqlglot finds only its own nodes by name
-        Named: lambda self, node: self.named_sql(node),
-        EarlierValue: lambda _self, node: str(node.args["written"]),
+        NamedArguments: lambda self, node: self.named_sql(node),
+        PriorValue: lambda _self, node: str(node.args["written"]),
         exp.PercentileCont: lambda self, node: self.percentile_sql(node, "CONT"),
         exp.PercentileDisc: lambda self, node: self.percentile_sql(node, "DISC"),
         exp.ApproxTopK: lambda self, node: self.function_fallback_sql(node),  # it is a text here, as APPROX_TOP_K(x, k)
@@ -51,7 +51,7 @@ class PrivateGenerator(DuckDBGenerator):
         options = self.expressions(expression, flat=True)
         return " WITH DIFFERENTIAL_PRIVACY" + (f" OPTIONS ({options})" if options else "")
 
-    def named_sql(self, expression: Named) -> str:
+    def named_sql(self, expression: NamedArguments) -> str:
         call = self.sql(expression.this, comment=False).removesuffix(")").rstrip()
         return f"{call}{'' if call.endswith('(') else ', '}{self.expressions(expression, flat=True)})"
 
@@ -61,7 +61,7 @@ class PrivateGenerator(DuckDBGenerator):
 
     def percentile_sql(self, expression: exp.Expr, kind: str) -> str:
         # One node for both names: PERCENTILE_ before WITHIN GROUP, QUANTILE_ with the quantile as an argument.
-        parent = expression.parent.parent if isinstance(expression.parent, Named) else expression.parent
+        parent = expression.parent.parent if isinstance(expression.parent, NamedArguments) else expression.parent
         word = "PERCENTILE" if isinstance(parent, exp.WithinGroup) else "QUANTILE"
         return self.func(f"{word}_{kind}", expression.this, expression.args.get("expression"))
 
@@ -72,7 +72,7 @@ class PrivateTokenizer(DuckDB.Tokenizer):
     IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
 
 
-class Private(DuckDB):
+class PrivacyDialect(DuckDB):
     """The dialect of the language."""
 
     Tokenizer = PrivateTokenizer
@@ -81,8 +81,8 @@ class Private(DuckDB):
 
 
 # What sqlglot makes anew for each dialect from its own body, where DuckDB's has something in it.
-Private.INVERSE_TIME_MAPPING = DuckDB.INVERSE_TIME_MAPPING
-Private.INVERSE_TIME_TRIE = DuckDB.INVERSE_TIME_TRIE
+PrivacyDialect.INVERSE_TIME_MAPPING = DuckDB.INVERSE_TIME_MAPPING
+PrivacyDialect.INVERSE_TIME_TRIE = DuckDB.INVERSE_TIME_TRIE
 
 
 def check_build(dialect: DuckDB) -> None:
@@ -96,4 +96,4 @@ def check_build(dialect: DuckDB) -> None:
         ) from None
 
 
-check_build(Private())
+check_build(PrivacyDialect())

@@ -21,7 +21,7 @@ class PrivacyClause(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
 
 
-class Named(exp.Expression, exp.Condition):
+class NamedArguments(exp.Expression, exp.Condition):
     """A call with named arguments: `this` is the call without them, `expressions` a Kwarg(Var name, value) for each.
 
     Names and values are as in a PrivacyClause.
@@ -32,12 +32,12 @@ class Named(exp.Expression, exp.Condition):
 
 def said(node: exp.Expr) -> str:
     """A node in DuckDB's words, for names and messages: what these have no word for is left out."""
-    if node.find(Named) is not None:
-        node = node.transform(lambda each: each.this if isinstance(each, Named) else each)
+    if node.find(NamedArguments) is not None:
+        node = node.transform(lambda each: each.this if isinstance(each, NamedArguments) else each)
     return str(node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
-class EarlierValue(exp.Expression, exp.Condition):
+class PriorValue(exp.Expression, exp.Condition):
     """A value that an earlier release of the statement shows: `this` is its name, `written` the sub-query as it stands
     in the text."""
 

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from dpsql.sql import dialect_foreign as foreign
 from dpsql.sql.dialect_complete import CompleteParser
-from dpsql.sql.dialect_nodes import Named, Node, OwnWords, PrivacyClause, is_name, placed
+from dpsql.sql.dialect_nodes import NamedArguments, Node, OwnWords, PrivacyClause, is_name, placed
 from dpsql.sql.spellings import AGGREGATE_NODES
 
 _CALLED = frozenset({*AGGREGATE_NODES, exp.Anonymous, exp.Explode, exp.ReadCSV, exp.ReadParquet})
@@ -19,7 +19,7 @@ _CALLED = frozenset({*AGGREGATE_NODES, exp.Anonymous, exp.Explode, exp.ReadCSV, 
 All are written as NAME(...). Other functions come out of the generator as operators, casts or sub-queries.
 """
 _PLACELESS = frozenset({exp.Null, exp.Boolean, exp.Star, exp.Tuple, exp.DataType, exp.Parameter, exp.IntervalSpan})
-_AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, Named)
+_AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, NamedArguments)
 _NAMES = frozenset(DuckDBParser.ID_VAR_TOKENS) - {TokenType.IDENTIFIER}
 _WORDS = _NAMES - {TokenType.TRUE, TokenType.FALSE, TokenType.NULL}
 _AFTER_VALUE = frozenset({TokenType.COMMA, TokenType.R_PAREN})
@@ -199,7 +199,7 @@ class PrivateParser(CompleteParser):
         if self._named is not None and self._named[0] == self._index - 1:
             named, self._named = self._named[1], None
             if this is not None and type(this) in _CALLED:
-                call = Named(this=this, expressions=named).update_positions(this)
+                call = NamedArguments(this=this, expressions=named).update_positions(this)
                 this = self.expression(call, comments=this.pop_comments())
             else:
                 start = named[0].this.meta["start"]

@@ -22,8 +22,8 @@ from dpsql.postprocess.machine import bound
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect import Private
-from dpsql.sql.dialect_nodes import EarlierValue
+from dpsql.sql.dialect import PrivacyDialect
+from dpsql.sql.dialect_nodes import PriorValue
 from dpsql.sql.earlier_shape import Shape, Shapes
 from dpsql.sql.mads import UNLISTED, is_of_mad
 from dpsql.sql.noise_of_steps import Listed
@@ -33,7 +33,7 @@ from dpsql.sql.parse import span_of
 from dpsql.sql.step_kinds import Common, Kinds
 
 
-class Around(Protocol):
+class StatementContext(Protocol):
     """The statement that a release is part of, as far as it is taken apart."""
 
     sql: str
@@ -61,11 +61,11 @@ _STORED = {
     Type.TIMESTAMP: "datetime64[us]",
 }
 VALUE = "value"
-_DIALECT = Private()
+_DIALECT = PrivacyDialect()
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AnswerQuery:
     """SQL over answers: its text, what it reads, its columns and what its text says of its rows."""
 
     sql: str
@@ -75,11 +75,11 @@ class _Asked:
     shape: Shape
 
 
-class EarlierInputs:
+class PriorInputs:
     """Puts names in the place of answers inside one release. The parts of it that are releases themselves become steps
     before it."""
 
-    def __init__(self, steps: Around, prefix: str) -> None:
+    def __init__(self, steps: StatementContext, prefix: str) -> None:
         self.steps = steps
         self.prefix = prefix
         self.inputs: list[Input] = []
@@ -105,7 +105,7 @@ class EarlierInputs:
             column = value_column(name, kind, text)
             same = [Input(name, asked.sql, asked.reads, asked.parameters, column=column, written=text)]
             self.inputs += same
-        value = EarlierValue(this=same[0].name, written=text)
+        value = PriorValue(this=same[0].name, written=text)
         value.meta.update(node.meta)
         return value
 
@@ -166,7 +166,7 @@ class EarlierInputs:
         query: exp.Query,
         names: Common | None,
         whole: Callable[[exp.Query], exp.Query] = lambda tree: tree,
-    ) -> _Asked:
+    ) -> _AnswerQuery:
         steps = self.steps
         try:
             tree = whole(steps.query(query.copy(), names))
@@ -189,9 +189,9 @@ class EarlierInputs:
                 hint="Name them apart with AS.",
             )
         shape = Shapes(steps.steps, steps.commons, steps.public, steps.params).of(tree)
-        return _Asked(sql, _relations(tree, steps), parameters, columns, shape)
+        return _AnswerQuery(sql, _relations(tree, steps), parameters, columns, shape)
 
-    def _table(self, asked: _Asked, node: exp.Expr) -> str:
+    def _table(self, asked: _AnswerQuery, node: exp.Expr) -> str:
         """The name of a public table of these rows."""
         name = self._name()
         by_name = {each.casefold(): each for each, _ in asked.columns}
@@ -232,7 +232,7 @@ class EarlierInputs:
         return any(name in table.by_name for table in self.steps.catalog.tables.values())
 
 
-def _relations(tree: exp.Expr, steps: Around) -> tuple[str, ...]:
+def _relations(tree: exp.Expr, steps: StatementContext) -> tuple[str, ...]:
     """The releases that SQL over answers reads, through its CTEs too."""
     queries = {name: query for name, query, _ in steps.commons}
     own = {each.relation for each in steps.steps}

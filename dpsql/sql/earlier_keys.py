@@ -13,15 +13,15 @@ from dpsql.errors import UnsupportedSQL
 from dpsql.plan.earlier import is_shown
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.nodes import Mark, Scan, Source, scans_of
-from dpsql.plan.query import MOST_DERIVED_CELLS, Shown
+from dpsql.plan.query import MOST_DERIVED_CELLS, ReleasedKey
 from dpsql.schema.columns import Key, Type
 from dpsql.sql.joins import assembled
 from dpsql.sql.public_keys import fulfilled_marks, public_parts, weakened
-from dpsql.sql.same_unit import People, Rows, Step, all_of, equality, places_of
+from dpsql.sql.same_unit import PrivateRows, Rows, Step, all_of, equality, places_of
 from dpsql.sql.scopes import Scope
 
 
-def shown_key(expr: Expr, source: Source) -> tuple[Shown, tuple[Key, ...]] | None:
+def shown_key(expr: Expr, source: Source) -> tuple[ReleasedKey, tuple[Key, ...]] | None:
     """Where the values of a key come from, and values that stand for them, at most so many; None for a key that no
     earlier release decides, or with more values than are shown at once."""
     if not any(is_shown(scan.table) for scan in scans_of(source)):
@@ -51,7 +51,7 @@ def _equal_to(expr: Expr, term: Expr, shown: dict[str, Rows]) -> Expr | None:
     return None
 
 
-def _listed_in(mark: Mark, expr: Expr) -> tuple[Shown, int] | None:
+def _listed_in(mark: Mark, expr: Expr) -> tuple[ReleasedKey, int] | None:
     """The list that a key is in, where an answer shows it."""
     listed, scans = mark.keys[0][1], list(scans_of(mark.inner))
     if (
@@ -61,36 +61,36 @@ def _listed_in(mark: Mark, expr: Expr) -> tuple[Shown, int] | None:
         or listed.type is not expr.type
     ):
         return None
-    return Shown(mark.inner, listed, present=True), _rows_of(scans)
+    return ReleasedKey(mark.inner, listed, present=True), _rows_of(scans)
 
 
 def _is_column_of(expr: Expr, shown: dict[str, Rows]) -> bool:
     return isinstance(expr, Column) and expr.table in shown
 
 
-def _over(expr: Expr, shown: dict[str, Rows], terms: list[Expr], *, present: bool) -> tuple[Shown, int]:
+def _over(expr: Expr, shown: dict[str, Rows], terms: list[Expr], *, present: bool) -> tuple[ReleasedKey, int]:
     """The values of an expression over answers, of those rows for which the conditions on them alone hold."""
     places = places_of(expr)
     scans = [scan for place in sorted(places) for scan in scans_of(shown[place].source)]
     steps = tuple(Step(shown[place]) for place in sorted(places))
     conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
     try:
-        rows = assembled(People(Scope("", "", ()), steps), all_of(conditions))
+        rows = assembled(PrivateRows(Scope("", "", ()), steps), all_of(conditions))
     except UnsupportedSQL:  # they cannot be joined by themselves
-        return Shown(shown[min(places)].source, expr, present), MOST_DERIVED_CELLS + 1
-    return Shown(rows.source, expr, present), _rows_of(scans)
+        return ReleasedKey(shown[min(places)].source, expr, present), MOST_DERIVED_CELLS + 1
+    return ReleasedKey(rows.source, expr, present), _rows_of(scans)
 
 
 def _rows_of(scans: list[Scan]) -> int:
     return math.prod(scan.table.rows or 0 for scan in scans)
 
 
-def _planned(found: tuple[Shown, int], expr: Expr) -> tuple[Shown, tuple[Key, ...]] | None:
+def _planned(found: tuple[ReleasedKey, int], expr: Expr) -> tuple[ReleasedKey, tuple[Key, ...]] | None:
     shown, most = found
     return None if most > MOST_DERIVED_CELLS else (shown, _standing_for(max(1, most), expr.type, shown))
 
 
-def _standing_for(most: int, kind: Type, shown: Shown) -> tuple[Key, ...]:
+def _standing_for(most: int, kind: Type, shown: ReleasedKey) -> tuple[Key, ...]:
     """As many different values of a type; of a boolean no more than there are."""
     if kind is Type.BOOLEAN:
         truths: tuple[Key, ...] = (False, True) if shown.present else (False, True, None)

@@ -13,14 +13,14 @@ from typing import Protocol
 from sqlglot import exp
 
 from dpsql.sql.aggregate_calls import is_aggregate
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.split import is_release, key_items
 from dpsql.sql.step_kinds import Common, Kinds
 
 _WINDOWED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
-class Taken(Protocol):
+class AnswerReplacement(Protocol):
     """What puts something in the place of an answer."""
 
     def value(self, node: exp.Subquery, names: Common | None) -> exp.Expr:
@@ -33,7 +33,7 @@ class Taken(Protocol):
         """In the place of what IN and EXISTS look in."""
 
 
-class EarlierParts:
+class PriorParts:
     """Finds answers inside private SELECTs, and has them replaced."""
 
     def __init__(self, kinds: Kinds) -> None:
@@ -43,7 +43,7 @@ class EarlierParts:
         """Whether a query of people's rows, or a release, reads an answer below its aggregation."""
         return next(self._found(query, names, []), None) is not None
 
-    def replaced(self, select: exp.Select, taken: Taken) -> None:
+    def replaced(self, select: exp.Select, taken: AnswerReplacement) -> None:
         """Replace the answers of a release that stands alone with its CTEs, which are left out where they are answers
         themselves."""
         answers: list[exp.CTE] = []
@@ -163,7 +163,9 @@ def _queries(node: exp.Expr, *, private: bool) -> Iterator[exp.Expr]:
         for each in parts:
             yield from _queries(each, private=private)
         return
-    inside = private or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | Named) or is_aggregate(node)
+    inside = (
+        private or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | NamedArguments) or is_aggregate(node)
+    )
     for each in node.iter_expressions():
         yield from _queries(each, private=inside)
 

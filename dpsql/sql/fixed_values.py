@@ -30,10 +30,10 @@ def with_fixed_values(statement: Statement, tree: exp.Query, catalog: Catalog) -
     common = {each.alias.casefold() for each in tree.find_all(exp.CTE)}
     for select in list(tree.find_all(exp.Select)):
         if isinstance(select.args.get("group"), exp.Group) and not catalog.any_name:
-            _Fixed(statement.sql, select, catalog, common).replace()
+            _GroupedSelect(statement.sql, select, catalog, common).replace()
     for other in list(tree.find_all(exp.AnyValue)):
         around = other.find_ancestor(exp.Select)
-        read = None if around is None or catalog.any_name else _Fixed(statement.sql, around, catalog, common)
+        read = None if around is None or catalog.any_name else _GroupedSelect(statement.sql, around, catalog, common)
         if read is not None and read.with_mode(other):
             continue
         word = next((each for each in statement.tokens if each.text.upper() == "ANY_VALUE"), None)
@@ -42,7 +42,7 @@ def with_fixed_values(statement: Statement, tree: exp.Query, catalog: Catalog) -
         raise UnsupportedSQL(NAMED[exp.AnyValue], span=span, hint=without or "")
 
 
-class _Fixed:
+class _GroupedSelect:
     """One SELECT with GROUP BY."""
 
     def __init__(self, sql: str, select: exp.Select, catalog: Catalog, common: set[str]) -> None:

@@ -22,10 +22,10 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql.join_clauses import conditions_of
 from dpsql.sql.joins import assembled, sides_of
-from dpsql.sql.marks import Marking, with_marks
+from dpsql.sql.marks import PendingMark, with_marks
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import OWN, Handle, Kind, People, Rows, Step, beside_no_match, equality, places_of
-from dpsql.sql.scopes import Scope, Statementwide, together
+from dpsql.sql.same_unit import OWN, Handle, Kind, PrivateRows, Rows, Step, beside_no_match, equality, places_of
+from dpsql.sql.scopes import Scope, StatementState, together
 from dpsql.sql.select_list import fresh
 from dpsql.sql.unions import column_of_union, typed
 
@@ -38,11 +38,11 @@ _NOWHERE = (_NOTHING, _NOTHING)
 class Sides:
     """What stands left and right of a FULL JOIN."""
 
-    left: People
-    right: People
+    left: PrivateRows
+    right: PrivateRows
 
 
-def full_join(join: exp.Join, sides: Sides, again: Sides, whole: Statementwide, select: exp.Select) -> People:
+def full_join(join: exp.Join, sides: Sides, again: Sides, whole: StatementState, select: exp.Select) -> PrivateRows:
     """The rows of a FULL JOIN, as one table. `again`: the same sides, bound once more at places of their own. Raises
     UnsupportedSQL, SQLSyntaxError, or what binding ON raises."""
     span = span_of(whole.sql, join.this)
@@ -74,7 +74,7 @@ def full_join(join: exp.Join, sides: Sides, again: Sides, whole: Statementwide, 
     ]
     for one, other, expr in sides.left.scope.either if equal else ():
         either.append((columns[one, _NOTHING], columns[other, _NOTHING], columns[expr, _NOTHING]))
-    return People(replace(scope, either=tuple(either)), (Step(rows, span=span),))
+    return PrivateRows(replace(scope, either=tuple(either)), (Step(rows, span=span),))
 
 
 def _check_sides(sides: Sides, span: Span | None) -> None:
@@ -96,16 +96,16 @@ def _named(scope: Scope) -> Iterator[tuple[str, Expr]]:
         yield from part.listed
 
 
-def _left_rows(sides: Sides, on: Sequence[Expr], whole: Statementwide, span: Span | None) -> tuple[Rows, Scope]:
+def _left_rows(sides: Sides, on: Sequence[Expr], whole: StatementState, span: Span | None) -> tuple[Rows, Scope]:
     """The left rows beside their matches, or none, and what the right side's columns are there."""
     present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), whole.place("(match)"))
     left, right = assembled(sides.left, None), assembled(sides.right, None)
     step = Step(right, "left", tuple(on), span, present)
-    rows = assembled(People(sides.left.scope, (Step(left, span=span), step)), None)
+    rows = assembled(PrivateRows(sides.left.scope, (Step(left, span=span), step)), None)
     return rows, beside_no_match(replace(sides.right, steps=(step,)), present)
 
 
-def _without_match(sides: Sides, on: Sequence[Expr], whole: Statementwide, span: Span | None) -> Rows:
+def _without_match(sides: Sides, on: Sequence[Expr], whole: StatementState, span: Span | None) -> Rows:
     """The right rows that no left one matches. What ON says of one side alone was held to a form with the first
     branch."""
     left, right = assembled(sides.left, None), assembled(sides.right, None)
@@ -121,7 +121,7 @@ def _without_match(sides: Sides, on: Sequence[Expr], whole: Statementwide, span:
             keys.append((term, Literal(value=True, type=Type.BOOLEAN)))
     place = whole.place("(match)")
     found = Column("found", Type.BOOLEAN, Fact(BOOLEAN, nullable=False, whole=True), place)
-    marking = Marking(left, tuple(keys), found, None, of_list=False, span=span)
+    marking = PendingMark(left, tuple(keys), found, None, of_list=False, span=span)
     missing = call(FUNCTIONS["not"], found)
     assert missing is not None  # of a condition
     return replace(right, source=Filter(with_marks(right, [marking]), missing))
@@ -204,7 +204,7 @@ def _either_copies(equal: Sequence[tuple[Column, Expr, Expr]], sides: Sides) -> 
 
 
 def _columns(
-    named: list[tuple[str, tuple[Expr, Expr]]], whole: Statementwide, join: exp.Join
+    named: list[tuple[str, tuple[Expr, Expr]]], whole: StatementState, join: exp.Join
 ) -> dict[tuple[Expr, Expr], Column]:
     """A column for each pair of meanings."""
     place, taken = whole.place("(full join)"), set[str]()

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dpsql.plan.functions import dates
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.dialect_nodes import EarlierValue, Named, PrivacyClause
+from dpsql.sql.dialect_nodes import NamedArguments, PriorValue, PrivacyClause
 from dpsql.sql.spellings import AGGREGATE_NODES, NODES
 
 
@@ -175,7 +175,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Filter: _rule("this expression", "FILTER"),
     exp.WithinGroup: _rule("this expression", "WITHIN GROUP"),
     PrivacyClause: _rule("expressions", "WITH DIFFERENTIAL_PRIVACY OPTIONS"),
-    Named: _rule("this expressions"),
+    NamedArguments: _rule("this expressions"),
     exp.Kwarg: _rule("this expression", "=>"),
 }
 
@@ -205,4 +205,4 @@ LISTS: Mapping[type[exp.Expr], Rule] = {
 
 def rule_of_part(kind: type[exp.Expr]) -> Rule | None:
     """A SELECT of several steps may hold what an earlier one shows, which stands in no text."""
-    return Rule(frozenset({"this", "written"})) if kind is EarlierValue else RULES.get(kind)
+    return Rule(frozenset({"this", "written"})) if kind is PriorValue else RULES.get(kind)

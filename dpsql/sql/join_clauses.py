@@ -10,9 +10,9 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql.joins import assembled
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Step, beside_no_match, places_of
+from dpsql.sql.same_unit import PrivateRows, Step, beside_no_match, places_of
 from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Statementwide, together
+from dpsql.sql.scopes import StatementState, together
 from dpsql.sql.select_list import aggregate_in
 from dpsql.sql.selects import SelectBinder
 
@@ -23,7 +23,9 @@ def is_full(join: exp.Join) -> bool:
     return plain and str(join.args.get("side") or "").upper() == "FULL"
 
 
-def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide, select: exp.Select) -> People:
+def joined_by(
+    join: exp.Join, left: PrivateRows, right: PrivateRows, whole: StatementState, select: exp.Select
+) -> PrivateRows:
     """The tables so far with one more. Raises UnsupportedSQL, SQLSyntaxError, or what binding ON raises."""
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     span = span_of(whole.sql, join.this)
@@ -39,31 +41,31 @@ def joined_by(join: exp.Join, left: People, right: People, whole: Statementwide,
         return _with_public_rows(join, left, right, (on, merged), whole)
     step = Step(right.steps[0].rows, side.lower() or "inner", on, span, present if side else None)
     if side == "RIGHT" and len(left.steps) > 1:
-        left = People(left.scope, (Step(assembled(left, None)),))
+        left = PrivateRows(left.scope, (Step(assembled(left, None)),))
     scopes = [left.scope, right.scope]
     if side:
         scopes[side == "LEFT"] = beside_no_match(right if side == "LEFT" else left, present)
     kept_side = scopes[side == "RIGHT"]  # a merged column is that of the table that keeps its rows
-    return People(together(scopes, merged, kept_side), (*left.steps, step))
+    return PrivateRows(together(scopes, merged, kept_side), (*left.steps, step))
 
 
 def _with_public_rows(
     join: exp.Join,
-    left: People,
-    right: People,
+    left: PrivateRows,
+    right: PrivateRows,
     conditions: tuple[tuple[Expr, ...], frozenset[str]],
-    whole: Statementwide,
-) -> People:
+    whole: StatementState,
+) -> PrivateRows:
     """The rows of the inner join; columns that USING merges are those of the public side."""
     on, merged = conditions
     mirrored = str(join.args["side"]).upper() == "RIGHT"
     kept, others = (right, left) if mirrored else (left, right)
     _check_kept(join, kept, others, on, whole)
     step = Step(right.steps[0].rows, "inner", on, span_of(whole.sql, join.this), None)
-    return People(together([left.scope, right.scope], merged, kept.scope), (*left.steps, step))
+    return PrivateRows(together([left.scope, right.scope], merged, kept.scope), (*left.steps, step))
 
 
-def _keeps_public_rows(side: str, left: People, right: People) -> bool:
+def _keeps_public_rows(side: str, left: PrivateRows, right: PrivateRows) -> bool:
     """public LEFT JOIN people, or its mirror. A public row without a match belongs to nobody: it is left out like rows
     of a NULL unit, and its group is shown all the same, for that is public. So the rows are those of the inner join,
     and so is what one person can change of them; COUNT(*) of such a group is 0 where SQL says 1."""
@@ -75,7 +77,9 @@ def _keeps_public_rows(side: str, left: People, right: People) -> bool:
     )
 
 
-def _check_kept(join: exp.Join, kept: People, others: People, on: tuple[Expr, ...], whole: Statementwide) -> None:
+def _check_kept(
+    join: exp.Join, kept: PrivateRows, others: PrivateRows, on: tuple[Expr, ...], whole: StatementState
+) -> None:
     """Refuse a condition in ON that reads the public side alone, which would take groups away that SQL shows, and the
     question which public rows have no match."""
     where = join.parent.args.get("where") if isinstance(join.parent, exp.Select) else None
@@ -97,7 +101,7 @@ def _check_kept(join: exp.Join, kept: People, others: People, on: tuple[Expr, ..
 
 
 def conditions_of(
-    join: exp.Join, left: People, right: People, whole: Statementwide, select: exp.Select
+    join: exp.Join, left: PrivateRows, right: PrivateRows, whole: StatementState, select: exp.Select
 ) -> tuple[tuple[Expr, ...], frozenset[str]]:
     """The conjuncts of ON or USING, and the names that USING merges."""
     node, using = join.args.get("on"), join.args.get("using")

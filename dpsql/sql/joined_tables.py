@@ -12,8 +12,8 @@ from dpsql.sql.join_clauses import is_full, joined_by
 from dpsql.sql.joins import assembled
 from dpsql.sql.parentheses import is_joined
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Step
-from dpsql.sql.scopes import Statementwide
+from dpsql.sql.same_unit import PrivateRows, Step
+from dpsql.sql.scopes import StatementState
 
 MOST_FULL_JOINS = 3
 """In one FROM: each reads the tables before it twice."""
@@ -23,11 +23,11 @@ MOST_FULL_JOINS = 3
 class JoinedTables:
     """The joins of a SELECT. `table`: binds what stands at one place of FROM, with columns of its own each time."""
 
-    whole: Statementwide
+    whole: StatementState
     select: exp.Select
-    table: Callable[[exp.Expr], People]
+    table: Callable[[exp.Expr], PrivateRows]
 
-    def joined(self, first: People, node: exp.Expr, joins: Sequence[exp.Join]) -> People:
+    def joined(self, first: PrivateRows, node: exp.Expr, joins: Sequence[exp.Join]) -> PrivateRows:
         """A table, bound already, and what is joined to it. Raises a QueryRefused."""
         people = first
         joins = self._with_needed_matches(joins)
@@ -54,16 +54,18 @@ class JoinedTables:
                 needed_joins[place].set("kind", None)
         return needed_joins
 
-    def _item(self, node: exp.Expr) -> People:
+    def _item(self, node: exp.Expr) -> PrivateRows:
         """A table, or joins that stand in parentheses right of another, under their tables' own names."""
         if not is_joined(node):
             return self.table(node)
         table = node.this.copy()
         table.set("joins", None)
         people = self.joined(self._item(table), table, node.this.args.get("joins") or [])
-        return People(people.scope, (Step(assembled(people, None), span=span_of(self.whole.sql, node.this)),))
+        return PrivateRows(people.scope, (Step(assembled(people, None), span=span_of(self.whole.sql, node.this)),))
 
-    def _full(self, join: exp.Join, left: People, right: People, before: tuple[exp.Expr, Sequence[exp.Join]]) -> People:
+    def _full(
+        self, join: exp.Join, left: PrivateRows, right: PrivateRows, before: tuple[exp.Expr, Sequence[exp.Join]]
+    ) -> PrivateRows:
         from dpsql.sql.full_joins import Sides, full_join  # few queries have one
 
         node, joins = before

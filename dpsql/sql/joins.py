@@ -4,7 +4,7 @@ Inner joins may come in any order. The table to begin with is the one from which
 finds at most one row for each row, so nothing is multiplied and nothing is copied.
 
 Whose rows: a joined row belongs to the privacy unit of its left side. Two private sides are joined only where the
-conditions say that both belong to the same unit (`SameUnit`), and the executor joins no others (see `Join`).
+conditions say that both belong to the same unit (`UnitEqualities`), and the executor joins no others (see `Join`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,21 @@ from dpsql.plan.expressions import Column, Expr, Literal, conjuncts
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.same_unit import OWN, Handle, People, Rows, SameUnit, Step, equality, implied, nullable, places_of
+from dpsql.sql.same_unit import (
+    OWN,
+    Handle,
+    PrivateRows,
+    Rows,
+    Step,
+    UnitEqualities,
+    equality,
+    implied,
+    nullable,
+    places_of,
+)
 
 
-def assembled(people: People, predicate: Expr | None) -> Rows:
+def assembled(people: PrivateRows, predicate: Expr | None) -> Rows:
     """The joined and filtered rows of a FROM and its WHERE. Raises UnsupportedSQL where rows of different people would
     come together, or rows be multiplied without a declared bound."""
     first = people.steps[0]
@@ -52,7 +63,7 @@ class _Attachment:
 class _Assembly:
     """The joins of one FROM. `conditions`: those that hold of every joined row, from WHERE and inner ON."""
 
-    def __init__(self, people: People, conditions: list[Expr]) -> None:
+    def __init__(self, people: PrivateRows, conditions: list[Expr]) -> None:
         self.people = people
         self.conditions = conditions
         self.used: set[Expr] = set()
@@ -84,7 +95,7 @@ class _Assembly:
         if len(steps) == 1:
             return steps[0].rows
         equalities = self._equalities([step.rows for step in steps])
-        same = SameUnit(equalities)
+        same = UnitEqualities(equalities)
         self._check_units(steps, same)
         private = [step for step in steps if not step.rows.public]
         first = steps[:1] if current is not None and not (current.public and private) else private or steps
@@ -138,7 +149,7 @@ class _Assembly:
             rest.remove(step)
         return cost, (source, handles), used
 
-    def _check_units(self, steps: list[Step], same: SameUnit) -> None:
+    def _check_units(self, steps: list[Step], same: UnitEqualities) -> None:
         private = [step for step in steps if not step.rows.public]
         if len(private) < 2:
             return
@@ -201,7 +212,7 @@ class _Assembly:
     def _outer_matches(self, left: Rows, right: Rows, keys: list[Pair], step: Step) -> int | None:
         on = [pair for pair in keys if isinstance(pair[1], Column)]
         if not right.public and not left.public:
-            same = SameUnit([*on, *self._equalities([left])])
+            same = UnitEqualities([*on, *self._equalities([left])])
             self._check_units([Step(left), Step(right, span=step.span)], same)
         fixed = _fixed([each for term in step.on for each in conjuncts(term)])
         way = _attach(left.names, right, on or (keys if right.table.is_constant else []), fixed)

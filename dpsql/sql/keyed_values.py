@@ -26,25 +26,25 @@ from dpsql.plan.nodes import Filter, Source
 from dpsql.schema.columns import Key
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.aggregate_calls import is_aggregate, name_of_composed, written
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.grouping import GroupingSet
 from dpsql.sql.keys_together import of_nulls, outer_tables
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import is_over, public_parts
-from dpsql.sql.same_unit import People, Rows, equality, nullable, places_of
+from dpsql.sql.same_unit import PrivateRows, Rows, equality, nullable, places_of
 from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Statementwide
+from dpsql.sql.scopes import StatementState
 
 _MOST_ROWS = 1_000
 """Rows of a public table at most: each is an arm of a CASE."""
 
 
-class Grouped(Protocol):
+class GroupedSelect(Protocol):
     """The SELECT whose keys are bound."""
 
     sql: str
-    whole: Statementwide
-    people: People
+    whole: StatementState
+    people: PrivateRows
     rows: Rows
     inner: ScalarBinder
     keys: dict[Expr, Slot]
@@ -120,7 +120,7 @@ class _Call:
     def of(cls, node: exp.Expr, sql: str) -> _Call | None:
         """A call whose value is its operand's where that is the same in all rows, or a multiple; None of any other."""
         inner = node.this if isinstance(node, exp.Filter) else node
-        if not is_aggregate(inner) or name_of_composed(inner) is not None or node.find(Named) is not None:
+        if not is_aggregate(inner) or name_of_composed(inner) is not None or node.find(NamedArguments) is not None:
             return None
         found = written(inner, sql)
         kind, operand = found.kind, found.operand
@@ -138,7 +138,7 @@ class _Call:
         return not value.type.opaque and (self.kind.chosen or value.type.numeric)
 
 
-def keyed_value(select: Grouped, node: exp.Expr) -> Expr | None:
+def keyed_value(select: GroupedSelect, node: exp.Expr) -> Expr | None:
     """The value of an aggregate whose argument the keys determine; None for any other node.
 
     A FILTER of people's columns is left out, for NULL in a group without such rows would tell that there are none.
@@ -157,7 +157,7 @@ def keyed_value(select: Grouped, node: exp.Expr) -> Expr | None:
     return _times_rows(select, node, found) if asked.counts else call(FUNCTIONS["to_double"], found)
 
 
-def _in_all_sets(select: Grouped, asked: _Call, value: Expr, keyed: Mapping[Column, Expr]) -> bool:
+def _in_all_sets(select: GroupedSelect, asked: _Call, value: Expr, keyed: Mapping[Column, Expr]) -> bool:
     """Whether no grouping set sums over a key. Raises UnsupportedSQL for a selected value, if only some do."""
     used = {slot.index for released in keyed.values() for slot in _slots(released)}
     missing = [each for each in select.sets if not used <= {*each}]
@@ -172,7 +172,7 @@ def _in_all_sets(select: Grouped, asked: _Call, value: Expr, keyed: Mapping[Colu
 
 
 def _value_of(
-    select: Grouped, asked: _Call, value: Expr, table: _PublicTable, keyed: Mapping[Column, Expr]
+    select: GroupedSelect, asked: _Call, value: Expr, table: _PublicTable, keyed: Mapping[Column, Expr]
 ) -> Expr | None:
     """The value by the released keys; None where public rows are too many, or several keys have one group."""
     filtered = isinstance(asked.node, exp.Filter) and not asked.counts
@@ -187,7 +187,7 @@ def _slots(expr: Expr) -> set[Slot]:
     return {part for part in walk(expr) if isinstance(part, Slot)}
 
 
-def _times_rows(select: Grouped, node: exp.Expr, value: Expr) -> Expr | None:
+def _times_rows(select: GroupedSelect, node: exp.Expr, value: Expr) -> Expr | None:
     """The SUM of equal values. Where a group's value is NULL, so is the product."""
     rows: exp.Expr = exp.Count(this=exp.Star(), big_int=True)
     rows = exp.Filter(this=rows, expression=node.expression.copy()) if isinstance(node, exp.Filter) else rows
@@ -204,14 +204,14 @@ def _table_of(value: Expr, source: Source) -> _PublicTable | None:
     return None if found is None or is_shown(found.rows.table) else found
 
 
-def _filter_terms(select: Grouped, node: exp.Expr, table: _PublicTable) -> list[Expr]:
+def _filter_terms(select: GroupedSelect, node: exp.Expr, table: _PublicTable) -> list[Expr]:
     """The terms of a FILTER that read the public table only."""
     where = node.expression.this
     condition = select.condition(select.inner.bind(where), where, "FILTER")
     return [term for term in conjuncts(condition) if table.is_over(term)]
 
 
-def _rows(select: Grouped, table: _PublicTable, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
+def _rows(select: GroupedSelect, table: _PublicTable, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
     """The values of expressions in the rows of a public table; None where they are too many."""
     own = _stored(table.rows)
     public = select.whole.public
@@ -219,7 +219,7 @@ def _rows(select: Grouped, table: _PublicTable, exprs: Sequence[Expr]) -> tuple[
     return None if rows is None or len(rows) > _MOST_ROWS else rows
 
 
-def _has_others(select: Grouped, keyed: Sequence[Expr], rows: Iterable[tuple[Key, ...]]) -> bool:
+def _has_others(select: GroupedSelect, keyed: Sequence[Expr], rows: Iterable[tuple[Key, ...]]) -> bool:
     """Whether NULL among declared keys stands for keys of public rows too, which then have one group."""
     keys = {slot: key for key, slot in select.keys.items()}
     for place, released in enumerate(keyed):

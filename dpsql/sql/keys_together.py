@@ -21,7 +21,7 @@ from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, rebuild
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Windows, exprs_of, scans_of
-from dpsql.plan.query import GroupKey, Together
+from dpsql.plan.query import CorrelatedKey, GroupKey
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.catalog import PublicValues
@@ -44,7 +44,7 @@ Row = tuple[Key, ...]
 
 
 @dataclass(frozen=True)
-class _Over:
+class _PublicKey:
     """A key by its place, and what it is over public columns in every row that reaches the aggregate."""
 
     place: int
@@ -136,20 +136,20 @@ class _Tables:
 
     def together(
         self, keys: Sequence[GroupKey], exprs: Sequence[Expr]
-    ) -> Iterator[tuple[list[_Over], tuple[Row, ...]]]:
+    ) -> Iterator[tuple[list[_PublicKey], tuple[Row, ...]]]:
         """The keys, which are these expressions, that are over the same rows, and these."""
         public = [place for place, key in enumerate(keys) if key.values is not None and key.shown is None]
         over = [each for place in public if (each := self._over(place, exprs[place])) is not None]
         yield from self._rows_of(over, self._connected)
 
-    def _over(self, place: int, expr: Expr) -> _Over | None:
+    def _over(self, place: int, expr: Expr) -> _PublicKey | None:
         if is_over(expr, self.places):
-            return _Over(place, expr)
+            return _PublicKey(place, expr)
         equal = by_equality(expr, self.terms, frozenset(self.public))
         if equal is None or not is_over(equal[0], frozenset(self.public)):
             return None
         self.terms += [term for term in equal[1] if term not in self.terms]
-        return _Over(place, equal[0])
+        return _PublicKey(place, equal[0])
 
     def _connected(self, asked: frozenset[str]) -> frozenset[str]:
         """The places that equalities lead to, and outer joins whose ON reads public tables alone."""
@@ -159,8 +159,8 @@ class _Tables:
         return asked | connected(asked & self.public.keys(), self.terms, frozenset(self.public))
 
     def _rows_of(
-        self, over: Sequence[_Over], reach: Callable[[frozenset[str]], frozenset[str]]
-    ) -> Iterator[tuple[list[_Over], tuple[Row, ...]]]:
+        self, over: Sequence[_PublicKey], reach: Callable[[frozenset[str]], frozenset[str]]
+    ) -> Iterator[tuple[list[_PublicKey], tuple[Row, ...]]]:
         """The keys of tables that are joined with each other, by `reach`; where these cannot be joined by themselves,
         or have too many rows, those of one table."""
         for members, places in _components(over, reach):
@@ -237,10 +237,10 @@ def _between_public(terms: list[Expr], public: frozenset[str]) -> Iterator[Expr]
 
 
 def _components(
-    over: Sequence[_Over], reach: Callable[[frozenset[str]], frozenset[str]]
-) -> list[tuple[list[_Over], frozenset[str]]]:
+    over: Sequence[_PublicKey], reach: Callable[[frozenset[str]], frozenset[str]]
+) -> list[tuple[list[_PublicKey], frozenset[str]]]:
     """The keys, those together whose places meet, with all of these."""
-    components: list[tuple[list[_Over], frozenset[str]]] = []
+    components: list[tuple[list[_PublicKey], frozenset[str]]] = []
     for each in over:
         members, places = [each], reach(places_of(each.expr))
         for other in [one for one in components if one[1] & places]:
@@ -263,7 +263,7 @@ def held_in_rows(
     ordered = sorted(tuple(place[cell] for place, cell in zip(places, row, strict=True)) for row in rows)
     together = len(rows) < math.prod(map(len, lists))
     for at, place in enumerate(members):
-        own = Together(number, tuple(row[at] for row in ordered)) if together else None
+        own = CorrelatedKey(number, tuple(row[at] for row in ordered)) if together else None
         yield place, replace(keys[place], values=lists[at], together=own)
 
 

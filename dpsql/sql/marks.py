@@ -14,11 +14,11 @@ from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.nodes import Filter, Mark, Pair, Source, scans_of
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.joins import not_on_the_unit
-from dpsql.sql.same_unit import Rows, SameUnit
+from dpsql.sql.same_unit import Rows, UnitEqualities
 
 
 @dataclass(frozen=True)
-class Marking:
+class PendingMark:
     """A mark that is to be made; `span` is the place of its sub-query."""
 
     inner: Rows
@@ -32,7 +32,7 @@ class Marking:
     counts."""
 
 
-def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
+def with_marks(rows: Rows, marks: Sequence[PendingMark]) -> Source:
     """The source with the marks below its filters, which may ask for them. Raises UnsupportedSQL."""
     filters: list[Expr] = []
     source = rows.source
@@ -45,7 +45,7 @@ def with_marks(rows: Rows, marks: Sequence[Marking]) -> Source:
     return reduce(Filter, reversed(filters), source)
 
 
-def _check_unit(rows: Rows, mark: Marking) -> None:
+def _check_unit(rows: Rows, mark: PendingMark) -> None:
     if mark.inner.public:
         return
     if mark.named is not None and not _of_one_unit(rows, mark):
@@ -68,7 +68,7 @@ def _check_unit(rows: Rows, mark: Marking) -> None:
         raise not_on_the_unit(rows, mark.inner, mark.span)
 
 
-def _of_public(mark: Marking) -> str:
+def _of_public(mark: PendingMark) -> str:
     name = mark.inner.table.name
     return f"A public row is nobody's. Ask {name} for an answer first, with GROUP BY, and read that."
 
@@ -79,9 +79,9 @@ def _owner(column: Column, rows: Rows) -> str:
     return next(found, "the SELECT around it")
 
 
-def _of_one_unit(rows: Rows, mark: Marking) -> bool:
+def _of_one_unit(rows: Rows, mark: PendingMark) -> bool:
     """Whether the equalities say that both sides are of the same privacy unit."""
     if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
         return False
-    same = SameUnit(list(mark.keys)).linked([rows, mark.inner])
+    same = UnitEqualities(list(mark.keys)).linked([rows, mark.inner])
     return same[0] == same[1]

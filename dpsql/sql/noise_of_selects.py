@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dpsql.plan.redrawn import Noise
 from dpsql.sql.noise_of_values import all_known, merged, noise_of
-from dpsql.sql.noise_scopes import Numbers, Rows, Scope, Unsaid
+from dpsql.sql.noise_scopes import Numbers, Rows, Scope, UnknownNoise
 from dpsql.sql.select_list import is_star
 
 
@@ -49,15 +49,15 @@ class Selects:
         if isinstance(query, exp.SetOperation):
             return self._set(query, outer)
         if not isinstance(query, exp.Select):
-            raise Unsaid
+            raise UnknownNoise
         return self._select(query, outer)
 
     def _set(self, query: exp.SetOperation, outer: Scope | None) -> Rows:
         if query.args.get("by_name") or query.args.get("on"):
-            raise Unsaid
+            raise UnknownNoise
         first, second = self.rows(query.this, outer), self.rows(query.expression, outer)
         if len(first.columns) != len(second.columns):
-            raise Unsaid
+            raise UnknownNoise
         columns = self.names.numbered(
             merged(one, other) for one, other in zip(first.columns, second.columns, strict=True)
         )
@@ -74,7 +74,7 @@ class Selects:
         for join in select.args.get("joins") or []:
             self._join(join, scope)
         if select.args.get("laterals") or select.args.get("pivots"):
-            raise Unsaid
+            raise UnknownNoise
         scope.windows = {each.name.casefold(): each for each in select.args.get("windows") or []}
         if select.args.get("where") is not None:
             scope.steady &= all_known([select.args["where"].this], scope)
@@ -105,7 +105,7 @@ class Selects:
         if group is None:
             return []
         if any(group.args.get(each) for each in ("all", "rollup", "cube", "grouping_sets", "totals")):
-            raise Unsaid
+            raise UnknownNoise
         keys = [self._numbered(each, select) for each in group.expressions]
         aliases = {each.alias.casefold(): each.this for each in select.expressions if isinstance(each, exp.Alias)}
         keys = [aliases.get(each.name.casefold(), each) if self._is_alias(each, scope) else each for each in keys]
@@ -124,7 +124,7 @@ class Selects:
         if isinstance(key, exp.Literal) and not key.args.get("is_string"):
             place = int(str(key.this)) if str(key.this).isdecimal() else 0
             if not 1 <= place <= len(select.expressions):
-                raise Unsaid
+                raise UnknownNoise
             item: exp.Expr = select.expressions[place - 1]
             return item.this if isinstance(item, exp.Alias) else item
         return key
@@ -149,7 +149,7 @@ class Selects:
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
             if isinstance(inner, exp.Columns | exp.Star):
-                raise Unsaid
+                raise UnknownNoise
             noise = noise_of(inner, scope)
             names.append(item.alias_or_name.casefold())
             columns.append(noise)
@@ -161,7 +161,7 @@ class Selects:
     def _starred(item: exp.Expr, scope: Scope) -> list[tuple[str, Noise]]:
         star = item.this if isinstance(item, exp.Column) else item
         if scope.merged or any(star.args.get(each) for each in ("except_", "replace", "rename")):
-            raise Unsaid
+            raise UnknownNoise
         table = item.table.casefold() if isinstance(item, exp.Column) else ""
         return [each for alias, rows in scope.sources if table in ("", alias) for each in rows.items()]
 
@@ -171,7 +171,7 @@ class Selects:
         if distinct is None:
             return rows
         if distinct.args.get("on") is not None:
-            raise Unsaid
+            raise UnknownNoise
         if rows.key is not None:  # all rows differ
             return rows
         known = all(each.known for each in rows.columns)
@@ -199,10 +199,10 @@ class Selects:
             rows = self.rows(item, scope.outer)
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             if item.name not in self.known or item.args.get("pivots"):
-                raise Unsaid
+                raise UnknownNoise
             rows = self.known[item.name]
         else:
-            raise Unsaid
+            raise UnknownNoise
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
         if columns:
             names = tuple(each.name.casefold() for each in columns)
@@ -212,7 +212,7 @@ class Selects:
     def _join(self, join: exp.Join, scope: Scope) -> None:
         kind = f"{join.args.get('method') or ''} {join.side} {join.kind}".upper().split()
         if set(kind) - {"LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS"}:
-            raise Unsaid
+            raise UnknownNoise
         self._source(join.this, scope)
         if set(kind) & {"RIGHT", "FULL"}:
             scope.key = None

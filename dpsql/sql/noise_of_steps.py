@@ -15,7 +15,7 @@ from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.noise_of_outputs import outputs_of
 from dpsql.sql.noise_of_selects import Selects
-from dpsql.sql.noise_scopes import Rows, Unsaid
+from dpsql.sql.noise_scopes import Rows, UnknownNoise
 
 LONGEST = 20_000
 """Characters of a text with all that is noted in it."""
@@ -25,7 +25,7 @@ Listed = tuple[str, exp.Query, exp.TableAlias | None]
 
 
 @dataclass(frozen=True)
-class Again:
+class RedrawnStatement:
     """A statement for many runs: its tree, its CTEs, and what noise does to its columns."""
 
     tree: exp.Query
@@ -35,7 +35,7 @@ class Again:
 
 def redrawn(
     tree: exp.Query, commons: Sequence[Listed], steps: Sequence[Step], public: Mapping[str, TableSchema]
-) -> Again | None:
+) -> RedrawnStatement | None:
     """The statement for many runs; None where there is nothing in it that could be told that way."""
     copied, copies = tree.copy(), [(name, query.copy(), alias) for name, query, alias in commons]
     selects = _with_relations(steps, public)
@@ -43,7 +43,7 @@ def redrawn(
         for name, query, alias in copies:
             selects.known[name] = _renamed(selects.rows(query, None), alias)
         rows = selects.rows(copied, None)
-    except Unsaid:
+    except UnknownNoise:
         return None
     if not rows.steady or not any((each.smooth or each.single) and not each.known for each in rows.columns):
         return None
@@ -54,7 +54,7 @@ def redrawn(
     if sum(len(each.sql(unsupported_level=ErrorLevel.IGNORE)) for each in queries_of_all.expressions) > LONGEST:
         return None
     listed = tuple((name, query, alias) for (name, _, alias), query in zip(copies, queries, strict=True))
-    return Again(noted, listed, rows.columns)
+    return RedrawnStatement(noted, listed, rows.columns)
 
 
 def _with_relations(steps: Sequence[Step], public: Mapping[str, TableSchema]) -> Selects:

@@ -14,7 +14,7 @@ from dpsql.schema.frozen import dataclass
 from dpsql.sql.noise_of_values import merged
 
 
-class Unsaid(Exception):
+class UnknownNoise(Exception):
     """Nothing is said of a statement."""
 
 
@@ -91,7 +91,7 @@ class Scope:
     def column(self, node: exp.Column) -> Noise:
         name, table = node.name.casefold(), node.table.casefold()
         if isinstance(node.this, exp.Star):
-            raise Unsaid
+            raise UnknownNoise
         met = [
             each
             for alias, rows in self.sources
@@ -104,7 +104,7 @@ class Scope:
             met.append(alias)
         if not met:
             if self.outer is None:
-                raise Unsaid
+                raise UnknownNoise
             return replace(self.outer.column(node), column=frozenset())
         noise = met[0]
         for each in met[1:]:
@@ -131,7 +131,7 @@ class Scope:
     def _named(self, name: exp.Identifier) -> list[exp.Expr]:
         window = self.windows.get(name.name.casefold())
         if window is None:
-            raise Unsaid
+            raise UnknownNoise
         return self.window(window)
 
     def positive(self, node: exp.Expr) -> None:

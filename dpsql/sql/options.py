@@ -22,7 +22,7 @@ from dpsql.plan.functions.rules import LARGEST_INTEGER
 from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import NamedArguments, PrivacyClause
 from dpsql.sql.parse import span_of
 
 LARGEST_LIMIT = 10**18 - 1
@@ -37,7 +37,7 @@ def read_options(node: PrivacyClause, sql: str) -> Options:
     return checked_options(*_read(node, sql, _OPTIONS))
 
 
-def read_aggregate_options(node: Named, sql: str) -> AggregateOptions:
+def read_aggregate_options(node: NamedArguments, sql: str) -> AggregateOptions:
     """The named arguments of a call of the text. Raises SQLSyntaxError, UnsupportedSQL, InvalidPrivacyParameter."""
     return checked_aggregate_options(*_read(node, sql, _ARGUMENTS))
 
@@ -46,7 +46,7 @@ def read_aggregate_options(node: Named, sql: str) -> AggregateOptions:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _WrittenOption:
     """A name with its value, as it stands in the text; `kind` knows what else may stand there."""
 
     name: str
@@ -84,28 +84,28 @@ def _read(node: exp.Expr, sql: str, kind: _Kind) -> tuple[dict[str, Any], dict[s
             raise SQLSyntaxError(f'no {kind.noun} "{_short(each.this.name)}".{near}', span=span, hint=kind.all)
         if name in values:
             raise SQLSyntaxError(f"{name} is given twice.", span=span, hint=kind.all)
-        given = _Given(name, each.expression, span_of(sql, each.expression) or span, kind)
+        given = _WrittenOption(name, each.expression, span_of(sql, each.expression) or span, kind)
         values[name] = _RULES[name].read(given)
         if given.span is not None:
             places[name] = given.span
     return values, places
 
 
-def _number(given: _Given) -> Decimal:
+def _number(given: _WrittenOption) -> Decimal:
     number = _decimal(given.node)
     if number is None:
         raise given.wrong("a number")
     return number
 
 
-def _whole(given: _Given) -> int:
+def _whole(given: _WrittenOption) -> int:
     number = _decimal(given.node)
     if number is None or not given.node.name.isdecimal():  # the name of -1 is that of 1
         raise given.wrong("a whole number")
     return int(number)
 
 
-def _pair(given: _Given) -> Interval:
+def _pair(given: _WrittenOption) -> Interval:
     numbers = [_decimal(each) for each in given.node.expressions] if isinstance(given.node, exp.Tuple) else []
     lower, upper = numbers if len(numbers) == 2 else (None, None)
     if lower is None or upper is None:
@@ -123,13 +123,13 @@ def _bound(number: Decimal) -> Number:
     return int(number) if number.as_tuple().exponent == 0 else float(number) + 0.0  # no -0.0
 
 
-def _name(given: _Given) -> str:
+def _name(given: _WrittenOption) -> str:
     if not isinstance(given.node, exp.Var | exp.Identifier):
         raise given.wrong("a column's name")
     return given.node.name
 
 
-def _word(given: _Given) -> str:
+def _word(given: _WrittenOption) -> str:
     text = isinstance(given.node, exp.Literal) and given.node.is_string
     if not text and not isinstance(given.node, exp.Var | exp.Identifier):
         raise given.wrong("a word")
@@ -273,7 +273,7 @@ class _Rule:
     """How one option or named argument is read from the text and checked; an example of its value, and how to choose
     another."""
 
-    read: Callable[[_Given], object]
+    read: Callable[[_WrittenOption], object]
     check: Check
     example: str
     choice: str = ""

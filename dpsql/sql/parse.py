@@ -15,14 +15,14 @@ from sqlglot.tokens import Token, TokenType
 from dpsql.core.goal import Goal
 from dpsql.errors import InvalidPrivacyParameter, Span, SQLSyntaxError, UnsupportedSQL, did_you_mean
 from dpsql.schema.frozen import dataclass
-from dpsql.sql.dialect import Private
+from dpsql.sql.dialect import PrivacyDialect
 
 MOST_CHARACTERS = 64 * 1024
 MOST_TOKENS = 20_000
 MOST_NESTING = 32
 _LONGEST_WORD = 40
 
-_DIALECT = Private()
+_DIALECT = PrivacyDialect()
 EXPLAIN_PRIVACY = re.compile(r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+EXPLAIN\s+PRIVACY\b", re.IGNORECASE | re.DOTALL)
 _PIVOTS = {TokenType.PIVOT, TokenType.UNPIVOT}
 _QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN, *_PIVOTS}

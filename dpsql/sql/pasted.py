@@ -19,7 +19,7 @@ from dpsql.errors import UnsupportedSQL
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.constant_places import with_constants_given
 from dpsql.sql.dialect_foreign import FOREIGN
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.dialect_nodes import NamedArguments, PrivacyClause
 from dpsql.sql.parameters import Params
 from dpsql.sql.parentheses import is_joined, opened
 from dpsql.sql.parse import Statement, span_of
@@ -63,7 +63,7 @@ def settled(statement: Statement, catalog: Catalog, params: Params, used: set[st
     statement = with_qualified_tables(statement, catalog)
     statement = replace(statement, select=with_constants_given(statement.select, params, used))
     statement = plainly(statement, catalog)
-    if next(statement.select.find_all(PrivacyClause, Named), None) is not None:
+    if next(statement.select.find_all(PrivacyClause, NamedArguments), None) is not None:
         from dpsql.sql.constant_numbers import with_numbers  # most texts have no options
 
         statement = with_numbers(statement, params, used)

@@ -26,17 +26,17 @@ from dpsql.sql.aggregate_calls import (
     CONDITIONS,
     HALF,
     INSIDE_A_PERSON,
-    Written,
+    WrittenAggregate,
     is_aggregate,
     listed,
     name_of,
     written,
 )
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import Rows
 from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Statementwide
+from dpsql.sql.scopes import StatementState
 from dpsql.sql.select_list import fresh
 
 _CONTINUOUS = (exp.Median, exp.PercentileCont)
@@ -47,7 +47,7 @@ class Groups(Protocol):
 
     sql: str
     inner: ScalarBinder
-    whole: Statementwide
+    whole: StatementState
     rows: Rows | None
     public: bool
 
@@ -56,7 +56,7 @@ class Groups(Protocol):
         """What divides the rows of a unit into groups."""
 
     @property
-    def numbered(self) -> Numbered:
+    def numbered(self) -> NumberedRows:
         """The windows below the groups."""
 
     def condition(self, expr: Expr, node: exp.Expr, clause: str) -> Expr:
@@ -65,11 +65,11 @@ class Groups(Protocol):
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
         """The slot of an aggregate."""
 
-    def which(self, call: Written) -> Fraction | None:
+    def which(self, call: WrittenAggregate) -> Fraction | None:
         """The quantile that is asked for, from the bottom."""
 
 
-class Numbered:
+class NumberedRows:
     """The windows of one SELECT with groups inside a person: a level for each that reads columns of the one before."""
 
     def __init__(self, select: Groups) -> None:
@@ -103,11 +103,11 @@ class Numbered:
 def person_aggregate(select: Groups, node: exp.Expr) -> Expr | None:
     """The expression over aggregates that a call is; None for a call of any other. Raises a QueryRefused."""
     inner = node.this if isinstance(node, exp.Filter) else node
-    bare = inner.this if isinstance(inner, Named) else inner
+    bare = inner.this if isinstance(inner, NamedArguments) else inner
     call = None if isinstance(bare, INSIDE_A_PERSON) else _chosen(bare, select.sql)
     if call is None and not isinstance(bare, INSIDE_A_PERSON):
         return None
-    if isinstance(inner, Named):
+    if isinstance(inner, NamedArguments):
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(select.sql, node))
     if select.public:
         raise UnsupportedSQL(
@@ -116,10 +116,10 @@ def person_aggregate(select: Groups, node: exp.Expr) -> Expr | None:
         )
     where = node.expression.this if isinstance(node, exp.Filter) else None
     condition = None if where is None else select.condition(select.inner.bind(where), where, "FILTER")
-    return _Made(select, bare, condition).of(call)
+    return _ComposedCall(select, bare, condition).of(call)
 
 
-def _chosen(node: exp.Expr, sql: str) -> Written | None:
+def _chosen(node: exp.Expr, sql: str) -> WrittenAggregate | None:
     """A call of a quantile or of MODE."""
     if not is_aggregate(node) or not isinstance(node, exp.AggFunc | exp.WithinGroup):
         return None
@@ -133,7 +133,7 @@ def _chosen(node: exp.Expr, sql: str) -> Written | None:
     return call if call.kind.quantile or call.kind.name == "MODE" else None
 
 
-class _Made:
+class _ComposedCall:
     """One call, made of windows and aggregates. `condition`: that of its FILTER."""
 
     def __init__(self, select: Groups, node: exp.Expr, condition: Expr | None) -> None:
@@ -143,7 +143,7 @@ class _Made:
         self.condition = condition
         self.keys = select.parts
 
-    def of(self, call: Written | None) -> Expr:
+    def of(self, call: WrittenAggregate | None) -> Expr:
         if call is not None:
             return self._mode(call) if call.kind.name == "MODE" else self._quantile(call)
         if isinstance(self.node, tuple(BY_ANOTHER)):
@@ -237,14 +237,14 @@ class _Made:
             raise TypeMismatch(f"{self._name} wants a condition, got {value.type}.", span=span_of(self.sql, node))
         return self._slot(CONDITIONS[type(self.node)], self._where(self.condition, value))
 
-    def _mode(self, call: Written) -> Expr:
+    def _mode(self, call: WrittenAggregate) -> Expr:
         """The least of the most frequent values that are not NULL."""
         value = self._where(self.condition, self._value(call.operand))
         count = self._count(value, (value,))  # 0 of NULL
         number = self._number((WindowOrder(count, descending=True), WindowOrder(value)), 1)
         return self._slot("MIN", self._at(number, _ONE, value))
 
-    def _quantile(self, call: Written) -> Expr:
+    def _quantile(self, call: WrittenAggregate) -> Expr:
         """Of the n values that are not NULL, in order: QUANTILE_DISC takes the one at the least place that is at least
         n q; QUANTILE_CONT and MEDIAN what lies at the place 1 + (n - 1) q, between two of them on the straight line."""
         inner = call.node.this if isinstance(call.node, exp.WithinGroup) else call.node

@@ -10,10 +10,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.sql.dialect import Private
+from dpsql.sql.dialect import PrivacyDialect
 
 MOST_VALUES = 99
-_DIALECT = Private()
+_DIALECT = PrivacyDialect()
 _OF_PIVOT = ("PIVOT", "ON", "FOR", "IN", "USING", "AS")
 _OF_UNPIVOT = ("UNPIVOT", "ON", "FOR", "IN", "INTO", "NAME", "VALUE", "INCLUDE", "NULLS", "AS")
 _COUNT = exp.Count(this=exp.Star(), big_int=True)

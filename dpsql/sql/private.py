@@ -29,8 +29,8 @@ from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.public_keys import possible, public_values, values_by_equality
 from dpsql.sql.refusals import as_text
-from dpsql.sql.same_unit import OWN, People, origins
-from dpsql.sql.scopes import Statementwide
+from dpsql.sql.same_unit import OWN, PrivateRows, origins
+from dpsql.sql.scopes import StatementState
 from dpsql.sql.select_list import aggregate_in, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
@@ -48,7 +48,7 @@ class PrivateSelect(SelectBinder):
     exact = False
     levels = True
 
-    def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
+    def __init__(self, whole: StatementState, select: exp.Select, people: PrivateRows, member: Membership) -> None:
         super().__init__(whole, select, people.scope, member)
         self.people = people
 

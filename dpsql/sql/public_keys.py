@@ -38,7 +38,7 @@ from dpsql.plan.nodes import (
 from dpsql.schema.columns import Key
 from dpsql.sql.catalog import PublicValues
 from dpsql.sql.joins import assembled
-from dpsql.sql.same_unit import People, Rows, Step, all_of, columns_of, equality, places_of, rows_of
+from dpsql.sql.same_unit import PrivateRows, Rows, Step, all_of, columns_of, equality, places_of, rows_of
 from dpsql.sql.scopes import Scope
 
 Read = TypeVar("Read")
@@ -152,7 +152,7 @@ def public_rows(
     if any(is_shown(step.rows.table) for step in steps):
         return None
     try:
-        source = assembled(People(Scope("", "", ()), steps), all_of(conditions)).source
+        source = assembled(PrivateRows(Scope("", "", ()), steps), all_of(conditions)).source
         check_fan_outs(source)
     except UnsupportedSQL:
         return None

@@ -14,7 +14,7 @@ from dpsql.plan.facts import fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.query import MOST_DERIVED_CELLS
 from dpsql.schema.columns import Type
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 
 _SAMPLE = (
     "no rows are sampled (TABLESAMPLE, SAMPLE): below an aggregate one person could decide who else is. LIMIT "
@@ -176,7 +176,7 @@ INSIDE: Mapping[type[exp.Expr], str] = {
     exp.Window: "window functions (... OVER ...) stand in a sub-query of people's rows, or over an answer.",
     exp.IgnoreNulls: "IGNORE NULLS belongs to a window function.",
     exp.RespectNulls: "RESPECT NULLS belongs to a window function.",
-    Named: "named arguments (name => value) belong to aggregates.",
+    NamedArguments: "named arguments (name => value) belong to aggregates.",
     exp.Kwarg: "named arguments (name => value) belong to aggregates.",
     exp.Distinct: "DISTINCT inside an aggregate is not supported.",
 }

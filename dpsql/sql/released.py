@@ -14,17 +14,17 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval
 from dpsql.sql.aggregate_calls import text_of_item
 from dpsql.sql.changed_stars import refuse_changes
-from dpsql.sql.scopes import Answered, Scope, Statementwide
+from dpsql.sql.scopes import ReleasedRows, Scope, StatementState
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 
 
-def unread(query: Query) -> Answered:
+def unread(query: Query) -> ReleasedRows:
     """The outermost answer, whose columns no SELECT reads."""
-    return Answered(Scope("", "", ()), query)
+    return ReleasedRows(Scope("", "", ()), query)
 
 
-def answered(query: Query, name: str) -> Answered:
+def answered(query: Query, name: str) -> ReleasedRows:
     """The answer of a query as rows that another SELECT may read."""
     finish = query.stages[-1].finish if query.stages else query.finish
     outputs = tuple(
@@ -32,7 +32,7 @@ def answered(query: Query, name: str) -> Answered:
         for output in finish.outputs
         for kind in [shown_type(query, output.expr)]
     )
-    return Answered(Scope(name, name, outputs), query)
+    return ReleasedRows(Scope(name, name, outputs), query)
 
 
 LARGEST_SHOWN = 2**60
@@ -59,7 +59,7 @@ def shown_type(query: Query, expr: Expr) -> Type:
 class ReleasedSelect(SelectBinder):
     """One SELECT over the rows of an answer."""
 
-    def __init__(self, whole: Statementwide, select: exp.Select, answered: Answered) -> None:
+    def __init__(self, whole: StatementState, select: exp.Select, answered: ReleasedRows) -> None:
         super().__init__(whole, select, answered.scope)
         self.answered = answered
         order = select.args.get("order")

@@ -15,8 +15,8 @@ from dpsql.sql.aggregate_calls import text_of_item
 from dpsql.sql.joins import assembled
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Step
-from dpsql.sql.scopes import Scope, Statementwide
+from dpsql.sql.same_unit import PrivateRows, Step
+from dpsql.sql.scopes import Scope, StatementState
 from dpsql.sql.select_list import changes_star, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
@@ -45,13 +45,13 @@ def refuse_cutting(sql: str, select: exp.Select) -> None:
 class RowWise(SelectBinder):
     """A sub-query that keeps people's rows, and may have windows over those of each person."""
 
-    def __init__(self, whole: Statementwide, select: exp.Select, people: People, member: Membership) -> None:
+    def __init__(self, whole: StatementState, select: exp.Select, people: PrivateRows, member: Membership) -> None:
         super().__init__(whole, select, people.scope, member)
         self.people = people
         self.windows: WindowBinder | None = None
         self.aliases: list[tuple[str, Expr]] = []
 
-    def relation(self) -> People:
+    def relation(self) -> PrivateRows:
         refuse_cutting(self.sql, self.select)
         rows = assembled(self.people, self.where())
         if next(self.select.find_all(exp.Window, exp.Qualify), None) is not None:
@@ -74,7 +74,7 @@ class RowWise(SelectBinder):
             rows = replace(rows, source=source, names=rows.names | self.windows.names)
             self.whole.windowed.add(id(self.select))
         scope = Scope(self.scope.written, self.scope.alias, tuple(outputs))
-        return People(scope, (Step(rows),))
+        return PrivateRows(scope, (Step(rows),))
 
     def _starred(self, node: exp.Expr) -> list[tuple[str, Expr]]:
         """The columns of `*`, without those of EXCLUDE, those of REPLACE and RENAME in their places."""

@@ -86,7 +86,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class People:
+class PrivateRows:
     """Rows that are people's own: what stands after FROM, not joined yet, since WHERE may say how."""
 
     scope: Scope
@@ -200,7 +200,7 @@ def _of_ends(source: PerUnit) -> dict[Column, tuple[Expr, ...]]:
     }
 
 
-def beside_no_match(people: People, present: Column) -> Scope:
+def beside_no_match(people: PrivateRows, present: Column) -> Scope:
     """The scope of the side of an outer join that may be missing: each column may be NULL, and what is computed of
     columns is NULL as well where `present`, which the join makes, is not TRUE."""
     own = [column for step in people.steps for column in columns_of(step.rows.source)]
@@ -265,7 +265,7 @@ def equality(expr: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
-class SameUnit:
+class UnitEqualities:
     """Which rows are known to belong to the same unit, from handles and equalities."""
 
     def __init__(self, equalities: list[tuple[Expr, Expr]]) -> None:

@@ -171,7 +171,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Answered:
+class ReleasedRows:
     """Rows that are released already: a private sub-query's answer."""
 
     scope: Scope
@@ -224,7 +224,7 @@ def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset(), kept
 
 
 @dataclass
-class Statementwide:
+class StatementState:
     """What is one for the whole text: its words, its parameters and those used, and its options."""
 
     sql: str

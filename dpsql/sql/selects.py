@@ -17,14 +17,14 @@ from dpsql.plan.query import Finish, Order, Output
 from dpsql.schema.columns import Type
 from dpsql.sql.aggregate_calls import is_aggregate, text_of_item
 from dpsql.sql.aggregates import AggregateBinder
-from dpsql.sql.dialect_nodes import EarlierValue
+from dpsql.sql.dialect_nodes import PriorValue
 from dpsql.sql.grouping import SEVERAL, GroupingSet, grouping_sets
-from dpsql.sql.marks import Marking
+from dpsql.sql.marks import PendingMark
 from dpsql.sql.parse import span_of
 from dpsql.sql.pasted_tables import is_outer
-from dpsql.sql.same_unit import People
+from dpsql.sql.same_unit import PrivateRows
 from dpsql.sql.scalars import ScalarBinder
-from dpsql.sql.scopes import Scope, Statementwide
+from dpsql.sql.scopes import Scope, StatementState
 from dpsql.sql.select_list import aggregate_in, alias_index, fresh, is_empty_set, items_of
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class SelectBinder(AggregateBinder):
 
     def __init__(
         self,
-        whole: Statementwide,
+        whole: StatementState,
         select: exp.Select,
         scope: Scope,
         member: Memberships | None = None,
@@ -68,7 +68,7 @@ class SelectBinder(AggregateBinder):
         self.member = member
         self.around = around
         """The SELECT in one of whose expressions this one stands: names that are none here may be some there."""
-        self.marks: list[Marking] = []
+        self.marks: list[PendingMark] = []
         self.memberships: dict[exp.Expr, Expr] = {}
         self.select = select
         self.scope = scope
@@ -220,7 +220,7 @@ class SelectBinder(AggregateBinder):
 
     # Names.
 
-    def inside(self, select: exp.Select, people: People, member: Memberships) -> SelectBinder:
+    def inside(self, select: exp.Select, people: PrivateRows, member: Memberships) -> SelectBinder:
         """The binder of a sub-query in one of this one's expressions."""
         return SelectBinder(self.whole, select, people.scope, member, around=self)
 
@@ -228,7 +228,7 @@ class SelectBinder(AggregateBinder):
         """Below the aggregation: columns, and memberships in sub-queries."""
         if isinstance(node, exp.Column):
             return self.column(node)
-        if isinstance(node, EarlierValue):
+        if isinstance(node, PriorValue):
             return self.whole.values[node.name]
         if _is_membership(node):
             return self.membership(node)
@@ -248,7 +248,7 @@ class SelectBinder(AggregateBinder):
             hidden = self.scope.has(node) and not (self.in_having and self._is_no_key(node))
             alias = None if hidden else self.by_alias(node)
             return alias if alias is not None else self.column(node)
-        if isinstance(node, EarlierValue):
+        if isinstance(node, PriorValue):
             return self.whole.values[node.name]
         if _is_membership(node):
             return self.membership(node)

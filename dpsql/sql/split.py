@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, UnsupportedSQL
 from dpsql.sql.aggregate_calls import is_aggregate
-from dpsql.sql.dialect_nodes import Named, said
+from dpsql.sql.dialect_nodes import NamedArguments, said
 from dpsql.sql.item_names import ItemNames, leaves
 from dpsql.sql.parse import span_of
 from dpsql.sql.private import INTERVAL_ENDS
@@ -19,7 +19,7 @@ from dpsql.sql.step_formats import format_in_keys, has_format
 from dpsql.sql.step_names import unwritten
 
 Asks = Callable[[exp.Expr], bool]
-_WRAPPERS = (exp.Filter, exp.WithinGroup, Named)
+_WRAPPERS = (exp.Filter, exp.WithinGroup, NamedArguments)
 _AROUND_WINDOWED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
@@ -93,7 +93,7 @@ def key_items(select: exp.Select) -> list[exp.Expr]:
     return named
 
 
-class Split:
+class SeparatedSelect:
     """The two halves. `release` shows the items that are its own, `shown` of them, and then whatever the rest reads."""
 
     def __init__(self, sql: str, select: exp.Select, asks: Asks, scope: Callable[[], Scope]) -> None:
@@ -281,7 +281,7 @@ class Split:
             if isinstance(windowed, exp.Filter):
                 windowed.set("expression", self._children(windowed.expression))
             windowed = windowed.this
-        if isinstance(windowed, Named):
+        if isinstance(windowed, NamedArguments):
             raise UnsupportedSQL(
                 "named arguments (name => value) belong to aggregates of people's rows, not to windows.",
                 span=span_of(self.sql, windowed),

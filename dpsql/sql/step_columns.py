@@ -7,10 +7,10 @@ from dpsql.plan.program import StepColumn
 from dpsql.plan.query import Query
 from dpsql.schema.columns import Type
 from dpsql.sql.released import shown_type
-from dpsql.sql.split import Split
+from dpsql.sql.split import SeparatedSelect
 
 
-def step_columns(query: Query, split: Split | None) -> tuple[StepColumn, ...]:
+def step_columns(query: Query, split: SeparatedSelect | None) -> tuple[StepColumn, ...]:
     """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours."""
     columns = []
     for place, output in enumerate(query.finish.outputs):

@@ -15,8 +15,8 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.schema.columns import Type
-from dpsql.sql.dialect import Private, PrivateGenerator
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.dialect import PrivacyDialect, PrivateGenerator
+from dpsql.sql.dialect_nodes import NamedArguments, PrivacyClause
 from dpsql.sql.parameters import Params
 from dpsql.sql.step_functions import in_duckdbs
 from dpsql.sql.syntax_words import IN_UTC
@@ -52,8 +52,8 @@ class _StepGenerator(PrivateGenerator):
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = PrivateGenerator.TRANSFORMS
 
 
-class _Steps(Private):
-    Parser = Private.Parser
+class _Steps(PrivacyDialect):
+    Parser = PrivacyDialect.Parser
     Generator = _StepGenerator
 
 
@@ -62,7 +62,7 @@ _DIALECT = _Steps()
 
 def printed(tree: exp.Expr) -> str:
     """The text of a tree. Raises UnsupportedSQL for what only private SELECTs may hold."""
-    if any(isinstance(node, Named | PrivacyClause) for node in tree.walk()):
+    if any(isinstance(node, NamedArguments | PrivacyClause) for node in tree.walk()):
         raise UnsupportedSQL("named arguments (name => value) and OPTIONS belong to releases, not to SQL over answers.")
     zoned = next((node for node in tree.find_all(exp.DataType) if node.this in _ZONED), None)
     if zoned is not None:

@@ -15,15 +15,15 @@ from sqlglot import exp
 
 from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.program import Program, Step
-from dpsql.plan.redrawn import Redrawn
+from dpsql.plan.redrawn import RedrawStatement
 from dpsql.postprocess.check import COMMON
 from dpsql.schema.columns import TableSchema
 from dpsql.sql.bind import bind_part
 from dpsql.sql.catalog import Catalog
 from dpsql.sql.constant_places import with_constants_given
-from dpsql.sql.dialect_nodes import Named, said
-from dpsql.sql.earlier_inputs import EarlierInputs
-from dpsql.sql.earlier_parts import EarlierParts
+from dpsql.sql.dialect_nodes import NamedArguments, said
+from dpsql.sql.earlier_inputs import PriorInputs
+from dpsql.sql.earlier_parts import PriorParts
 from dpsql.sql.mads import has_mad, held, with_mads
 from dpsql.sql.noise_of_steps import Listed, in_runs, redrawn
 from dpsql.sql.outer_rows import of_outer_row
@@ -35,7 +35,7 @@ from dpsql.sql.pasted_tables import with_qualified_tables
 from dpsql.sql.quantified import has_quantifier, without_quantifiers
 from dpsql.sql.scopes import Scope
 from dpsql.sql.select_list import is_star
-from dpsql.sql.split import Split, is_release, needs_split
+from dpsql.sql.split import SeparatedSelect, is_release, needs_split
 from dpsql.sql.step_columns import step_columns
 from dpsql.sql.step_grammar import check_qualified, check_steps
 from dpsql.sql.step_kinds import Common, Kinds
@@ -86,7 +86,7 @@ class Steps:
         self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
         self.commons: list[Listed] = []
-        self.parts = EarlierParts(self.kinds)
+        self.parts = PriorParts(self.kinds)
         self.prefix = unwritten(statement.sql, "__shown_")
         self.kinds.alone = self._for_kinds
 
@@ -124,7 +124,7 @@ class Steps:
         text = self.text(tree, self.commons, above)
         runs = None
         if again is not None:
-            runs = Redrawn(in_runs(self.text(again.tree, again.commons, above, values=False)), again.columns)
+            runs = RedrawStatement(in_runs(self.text(again.tree, again.commons, above, values=False)), again.columns)
         check_all_used(self.params, frozenset(self.used | above))
         values = tuple((name, value) for name, value in self.params if name in above)
         public = tuple((name, schema) for name, schema in self.public.items())
@@ -166,7 +166,7 @@ class Steps:
 
     def _check_named(self, select: exp.Select) -> None:
         for node in select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select):
-            if isinstance(node, Named):
+            if isinstance(node, NamedArguments):
                 raise UnsupportedSQL(
                     "named arguments (name => value) belong to aggregates of people's rows.", span=self._span(node)
                 )
@@ -182,7 +182,7 @@ class Steps:
         def scope() -> Scope:
             return self.kinds.scope(select, names)
 
-        split = Split(self.sql, select, lambda inner: self.kinds.asks_people(inner, names), scope)
+        split = SeparatedSelect(self.sql, select, lambda inner: self.kinds.asks_people(inner, names), scope)
         step = self._step(split.release, names, split)
         above = split.above(step.relation)
         for node in [each for each in above.find_all(exp.Query) if each is not above]:
@@ -207,7 +207,7 @@ class Steps:
             parent = parent.parent
         return parent is above
 
-    def _step(self, select: exp.Select, names: Common | None, split: Split | None = None) -> Step:
+    def _step(self, select: exp.Select, names: Common | None, split: SeparatedSelect | None = None) -> Step:
         alone, inputs = self._alone(self.kinds.closed(select, names))
         bound, used = bind_part(self.statement, alone, self._catalog(inputs), self.params)
         self.used |= used
@@ -223,13 +223,13 @@ class Steps:
 
     # What a release reads of those before it.
 
-    def _alone(self, select: exp.Select) -> tuple[exp.Select, EarlierInputs]:
+    def _alone(self, select: exp.Select) -> tuple[exp.Select, PriorInputs]:
         """A SELECT that stands alone, with names in the place of answers in it; and these."""
-        inputs = EarlierInputs(self, self.prefix)
+        inputs = PriorInputs(self, self.prefix)
         self.parts.replaced(select, inputs)
         return held(select, inputs.inputs, self.steps, self.sql), inputs
 
-    def _catalog(self, inputs: EarlierInputs) -> Catalog:
+    def _catalog(self, inputs: PriorInputs) -> Catalog:
         if not inputs.inputs:
             return self.catalog
         values = {each.name: each.column for each in inputs.inputs if each.column is not None}

@@ -18,20 +18,20 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN
 from dpsql.sql.changed_stars import refuse_changes
 from dpsql.sql.joins import assembled
-from dpsql.sql.marks import Marking, with_marks
+from dpsql.sql.marks import PendingMark, with_marks
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import People, Rows, all_of, columns_of, equality, places_of
+from dpsql.sql.same_unit import PrivateRows, Rows, all_of, columns_of, equality, places_of
 from dpsql.sql.select_list import is_aggregating, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 
-Found = tuple[People | None, People | None]
+Found = tuple[PrivateRows | None, PrivateRows | None]
 
 
 class Membership:
     """Binds IN (SELECT ...), EXISTS (...) and values; `inner` binds the FROM of a sub-query, or all of an aggregating
     one, `rows` its FROM."""
 
-    def __init__(self, inner: Callable[[exp.Select], Found], rows: Callable[[exp.Select], People | None]) -> None:
+    def __init__(self, inner: Callable[[exp.Select], Found], rows: Callable[[exp.Select], PrivateRows | None]) -> None:
         self._inner = inner
         self._rows = rows
         self._of_filter = False
@@ -119,7 +119,7 @@ class Membership:
         place = outer.whole.place("(sub-query)")
         column = Column(f"found{place.removeprefix('(sub-query)')}", Type.BOOLEAN, fact, place)
         named = next((part for other in around for part in columns(other)), None)
-        mark = Marking(asked.rows, keys, column, all_of(conditions), nullable, span, named)
+        mark = PendingMark(asked.rows, keys, column, all_of(conditions), nullable, span, named)
         _asked_of(outer, reads, span).marks.append(mark)
         # A row equals, in a column of its own, all rows of the sub-query or none: s IN (SELECT u FROM t) with u of the
         # same row as s is s = u where t has rows, and FALSE where it has none, whichever of the three s = u is.
@@ -128,7 +128,7 @@ class Membership:
         assert marked is not None  # the mark is one
         return marked
 
-    def _asked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> _Asked:
+    def _asked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> _SubqueryRows:
         """The rows of a sub-query, by its FROM where it is row-wise. Raises UnsupportedSQL where it is an answer."""
         try:
             people, relation = self._inner(select)
@@ -143,7 +143,7 @@ class Membership:
             made_inside = frozenset(mark.column.table for mark in inside.marks)
             rows, pairs, condition = _correlated(people, predicate, made_inside)
             wanted = _wanted(node, select, inside)
-            return _Asked(replace(rows, source=with_marks(rows, inside.marks)), wanted, pairs, condition)
+            return _SubqueryRows(replace(rows, source=with_marks(rows, inside.marks)), wanted, pairs, condition)
         if relation is None:
             raise UnsupportedSQL(
                 "a sub-query in an expression is of rows, and this one makes an answer.",
@@ -151,11 +151,11 @@ class Membership:
                 hint="GROUP BY in it has to name the privacy unit, or what leads to it.",
             )
         wanted = [] if isinstance(node, exp.Exists) else [expr for _, expr in relation.scope.listed]
-        return _Asked(relation.steps[0].rows, wanted, [], None)
+        return _SubqueryRows(relation.steps[0].rows, wanted, [], None)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SubqueryRows:
     """The rows of a sub-query in an expression, the columns of them that IN compares with (`wanted`), the equalities
     with the rows that it is asked of, and what else it says of both."""
 
@@ -173,7 +173,7 @@ def _check_clauses_of_value(select: exp.Select, span: Span | None) -> None:
             raise UnsupportedSQL(f"a sub-query as a value has no {word}.", span=span)
 
 
-def _of_one_row(select: exp.Select, people: People) -> exp.Select:
+def _of_one_row(select: exp.Select, people: PrivateRows) -> exp.Select:
     """A SELECT of one column of a table that has one row at most, as the largest value of it: what it is, or NULL."""
     few = [scan.table.rows for step in people.steps for scan in row_scans_of(step.rows.source)]
     items = items_of(select)
@@ -212,7 +212,7 @@ def _filters(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Where)
 
 
-def _nullable(asked: _Asked, items: list[Pair], span: Span | None, *, plain: bool) -> bool:
+def _nullable(asked: _SubqueryRows, items: list[Pair], span: Span | None, *, plain: bool) -> bool:
     """Whether the mark can be NULL. Raises UnsupportedSQL where it can and is not `plain`: of one value beside one
     column, or in a filter."""
     nullable = any(unfiltered(side).nullable for pair in items for side in pair)
@@ -275,7 +275,9 @@ def _equal(node: exp.Expr, one: Expr, other: Expr, outer: SelectBinder) -> Pair:
     return (one, other) if pair is None else pair
 
 
-def _correlated(people: People, predicate: Expr | None, marks: frozenset[str]) -> tuple[Rows, list[Pair], Expr | None]:
+def _correlated(
+    people: PrivateRows, predicate: Expr | None, marks: frozenset[str]
+) -> tuple[Rows, list[Pair], Expr | None]:
     """The sub-query's own rows, its equalities with the rows that it is asked of, and what else it says of both."""
     own = marks.union(*(step.rows.names for step in people.steps))
     inside: list[Expr] = []

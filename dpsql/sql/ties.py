@@ -18,12 +18,12 @@ from dpsql.plan.nodes import Join, Mark, Scan, Source, Union, Windows, exprs_of,
 from dpsql.plan.query import Query
 from dpsql.sql.parse import span_of
 from dpsql.sql.same_unit import columns_of
-from dpsql.sql.scopes import Statementwide
+from dpsql.sql.scopes import StatementState
 
 Name = tuple[str, str]
 
 
-def with_ties(query: Query, select: exp.Select, whole: Statementwide) -> Query:
+def with_ties(query: Query, select: exp.Select, whole: StatementState) -> Query:
     """The query of a SELECT with the tie-breakers of its windows. Raises UnsupportedSQL where a window is not read."""
     _check_read(select, whole)
     source = query.plan.input
@@ -36,7 +36,7 @@ def with_ties(query: Query, select: exp.Select, whole: Statementwide) -> Query:
     return replace(query, plan=replace(plan, input=_tied(source, read)))
 
 
-def _check_read(select: exp.Select, whole: Statementwide) -> None:
+def _check_read(select: exp.Select, whole: StatementState) -> None:
     """QUALIFY and WINDOW are read of SELECTs that keep people's rows; elsewhere nobody would. Raises UnsupportedSQL."""
     for each in select.find_all(exp.Select):
         for clause in ("qualify", "windows"):

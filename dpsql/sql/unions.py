@@ -12,8 +12,8 @@ from dpsql.plan.nodes import Branch, Union, row_scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.units import zones_differ
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import Handle, Kind, People, Rows, Step
-from dpsql.sql.scopes import Scope, Statementwide
+from dpsql.sql.same_unit import Handle, Kind, PrivateRows, Rows, Step
+from dpsql.sql.scopes import Scope, StatementState
 from dpsql.sql.select_list import fresh
 
 
@@ -31,7 +31,7 @@ def branches_of(union: exp.Union) -> list[exp.Expr]:
     return branches
 
 
-def union_of(whole: Statementwide, node: exp.Union, relations: Sequence[People]) -> People:
+def union_of(whole: StatementState, node: exp.Union, relations: Sequence[PrivateRows]) -> PrivateRows:
     """The rows of all branches, columns by their places. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL."""
     names = [name for name, _ in relations[0].scope.starred]
     lists = [[expr for _, expr in each.scope.starred] for each in relations]
@@ -61,14 +61,14 @@ def union_of(whole: Statementwide, node: exp.Union, relations: Sequence[People])
         common |= {(kind, column) for kind in frozenset.intersection(*kinds)}
     union = Rows(Union(branches, columns), frozenset({place}), frozenset(common))
     listed_columns = tuple(zip(names, columns, strict=True))
-    return People(Scope("the union", "the union", listed_columns), (Step(union),))
+    return PrivateRows(Scope("the union", "the union", listed_columns), (Step(union),))
 
 
 def _kinds(handles: frozenset[Handle], expr: Expr) -> frozenset[Kind]:
     return frozenset(kind for kind, column in handles if column == expr)
 
 
-def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) -> None:
+def _check_units(whole: StatementState, node: exp.Union, rows: Sequence[Rows]) -> None:
     span = span_of(whole.sql, node)
     public = [each for each in rows if each.public]
     if public:
@@ -102,7 +102,7 @@ def _check_units(whole: Statementwide, node: exp.Union, rows: Sequence[Rows]) ->
 
 
 def column_of_union(
-    whole: Statementwide,
+    whole: StatementState,
     node: exp.Expr,
     named: tuple[str, str],
     parts: Sequence[Expr],

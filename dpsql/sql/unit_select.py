@@ -19,23 +19,23 @@ from dpsql.plan.domains import Domains
 from dpsql.plan.expressions import Column, Expr, Fact, between_integers, rebuild
 from dpsql.plan.facts import Known, fact, known_of
 from dpsql.plan.nodes import Filter, PerUnit, Source
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.joins import assembled
 from dpsql.sql.key_ranges import within_keys
 from dpsql.sql.marks import with_marks
 from dpsql.sql.parse import span_of
 from dpsql.sql.row_wise import refuse_cutting
-from dpsql.sql.same_unit import OWN, Handle, Kind, People, Rows, Step, origins
-from dpsql.sql.scopes import Scope, Statementwide
+from dpsql.sql.same_unit import OWN, Handle, Kind, PrivateRows, Rows, Step, origins
+from dpsql.sql.scopes import Scope, StatementState
 from dpsql.sql.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.selects import SelectBinder
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.wide_numbers import check_key
 
 if TYPE_CHECKING:
-    from dpsql.sql.person_aggregates import Numbered
+    from dpsql.sql.person_aggregates import NumberedRows
 
-_CALLS = (exp.AggFunc, exp.Filter, exp.WithinGroup, Named)
+_CALLS = (exp.AggFunc, exp.Filter, exp.WithinGroup, NamedArguments)
 
 
 class UnitSelect(SelectBinder):
@@ -43,7 +43,13 @@ class UnitSelect(SelectBinder):
     it is `joined`, over public rows."""
 
     def __init__(
-        self, whole: Statementwide, select: exp.Select, people: People, member: Membership, *, joined: bool = False
+        self,
+        whole: StatementState,
+        select: exp.Select,
+        people: PrivateRows,
+        member: Membership,
+        *,
+        joined: bool = False,
     ) -> None:
         super().__init__(whole, select, people.scope, member)
         self.people = people
@@ -78,11 +84,11 @@ class UnitSelect(SelectBinder):
         return list(self.keys) == [column for kind, column in handles if kind == OWN and column in self.keys][:1]
 
     @cached_property
-    def numbered(self) -> Numbered:
+    def numbered(self) -> NumberedRows:
         """The windows that its aggregates are made of; most have none."""
-        from dpsql.sql.person_aggregates import Numbered  # as below
+        from dpsql.sql.person_aggregates import NumberedRows  # as below
 
-        return Numbered(self)
+        return NumberedRows(self)
 
     @property
     def parts(self) -> tuple[Expr, ...]:
@@ -97,7 +103,7 @@ class UnitSelect(SelectBinder):
         made = person_aggregate(self, node)
         return super().aggregate(node) if made is None else made
 
-    def relation(self) -> People:
+    def relation(self) -> PrivateRows:
         rows = self.rows
         assert rows is not None  # asked by `applies`
         refuse_cutting(self.sql, self.select)
@@ -123,7 +129,9 @@ class UnitSelect(SelectBinder):
         outputs = tuple((output.name, rebuild(output.expr, slots)) for output in self.outputs)
         scope = Scope(self.scope.written, self.scope.alias, outputs)
         most = self._most(source) if self.public else None
-        return People(scope, (Step(Rows(groups, frozenset({place}), _handles(of_unit), unique, public_rows=most)),))
+        return PrivateRows(
+            scope, (Step(Rows(groups, frozenset({place}), _handles(of_unit), unique, public_rows=most)),)
+        )
 
     def _check_distinct(self) -> None:
         """DISTINCT removes nothing where all keys are shown: then no two rows are alike. Else it would make one row of

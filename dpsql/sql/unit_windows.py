@@ -13,42 +13,42 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.sql.row_wise import RowWise
-from dpsql.sql.same_unit import People
-from dpsql.sql.scopes import Answered, Statementwide, renamed_scope
+from dpsql.sql.same_unit import PrivateRows
+from dpsql.sql.scopes import ReleasedRows, StatementState, renamed_scope
 from dpsql.sql.select_list import is_aggregating, is_star, items_of
-from dpsql.sql.split import Split, has_window
+from dpsql.sql.split import SeparatedSelect, has_window
 from dpsql.sql.subqueries import Membership
 from dpsql.sql.unit_select import UnitSelect
 from dpsql.sql.window_refusals import refuse_windows
 
 
 def windows_over_unit(
-    whole: Statementwide,
+    whole: StatementState,
     select: exp.Select,
-    source: People | Answered,
-    people: People | None,
+    source: PrivateRows | ReleasedRows,
+    people: PrivateRows | None,
     member: Membership,
     *,
     joined: bool,
-) -> People | None:
+) -> PrivateRows | None:
     """The people's rows that a SELECT makes which groups by the unit, and has windows over its groups; None of a SELECT
     whose windows, if there are any, are over single rows. people: the source, where the SELECT may keep people's rows.
     Raises a QueryRefused."""
     over = None if people is None else _over_unit(whole, select, people, member, joined=joined)
     if over is None and (people is None or is_aggregating(select)):
-        refuse_windows(select, whole.sql, source if isinstance(source, People) else None)
+        refuse_windows(select, whole.sql, source if isinstance(source, PrivateRows) else None)
     return over
 
 
 def _over_unit(
-    whole: Statementwide, select: exp.Select, source: People, member: Membership, *, joined: bool
-) -> People | None:
+    whole: StatementState, select: exp.Select, source: PrivateRows, member: Membership, *, joined: bool
+) -> PrivateRows | None:
     windowed = select.args.get("qualify") is not None or any(map(has_window, select.expressions))
     if not windowed or select.args.get("group") is None or select.args.get("distinct"):
         return None
     if any(is_star(item) for item, _ in items_of(select)):
         return None
-    split = Split(whole.sql, select, lambda _query: False, lambda: source.scope)
+    split = SeparatedSelect(whole.sql, select, lambda _query: False, lambda: source.scope)
     groups = UnitSelect(whole, split.release, source, member, joined=joined)
     if not groups.applies():
         return None

@@ -9,9 +9,9 @@ from sqlglot import exp
 from dpsql.errors import Span, UnsupportedSQL
 from dpsql.plan.expressions import Column
 from dpsql.plan.windows import WINDOWS
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.parse import span_of
-from dpsql.sql.same_unit import OWN, People, Rows
+from dpsql.sql.same_unit import OWN, PrivateRows, Rows
 
 NODES: dict[type[exp.Expr], str] = {
     exp.RowNumber: "ROW_NUMBER",
@@ -28,7 +28,7 @@ NODES: dict[type[exp.Expr], str] = {
 """The parser's nodes of functions that are windowed alone; COUNT and the like are those of aggregates."""
 
 
-def window_refused(node: exp.Window, sql: str, people: People | None, where: str) -> UnsupportedSQL:
+def window_refused(node: exp.Window, sql: str, people: PrivateRows | None, where: str) -> UnsupportedSQL:
     """The refusal of a window at a place that has none: `where` it stands."""
     return UnsupportedSQL(
         f"{called(node)} OVER (...): a window cannot stand {where}.",
@@ -38,7 +38,7 @@ def window_refused(node: exp.Window, sql: str, people: People | None, where: str
     )
 
 
-def refuse_windows(select: exp.Select, sql: str, people: People | None) -> None:
+def refuse_windows(select: exp.Select, sql: str, people: PrivateRows | None) -> None:
     """Refuse what is windowed in a SELECT over an answer, outermost, or beside aggregates. Raises UnsupportedSQL."""
     if select.args.get("qualify") is not None:
         word = re.search(r"\bQUALIFY\b", sql, re.IGNORECASE)
@@ -62,7 +62,7 @@ def over(sql: str, node: exp.Window) -> Span | None:
 def called(node: exp.Window) -> str:
     """The name of what is windowed."""
     inner = node.this
-    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | Named):
+    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | NamedArguments):
         inner = inner.this
     word = inner.meta.get("word")
     if isinstance(word, str):
@@ -70,7 +70,7 @@ def called(node: exp.Window) -> str:
     return NODES.get(type(inner)) or (inner.sql_name() if isinstance(inner, exp.Func) else type(inner).__name__.upper())
 
 
-def _form(word: str, people: People | None) -> str:
+def _form(word: str, people: PrivateRows | None) -> str:
     word = word if word in WINDOWS else "ROW_NUMBER"
     rows = [] if people is None else [step.rows for step in people.steps if step.rows.handles]
     unit = str(handle(rows[0])) if rows else "person_id"

@@ -14,15 +14,15 @@ from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import Source, Windows
 from dpsql.plan.windows import MOST_BUCKETS, MOST_STEPS, WHOLE, WINDOWS, WindowCall, WindowFunction, WindowOrder
 from dpsql.schema.columns import Type
-from dpsql.sql.aggregate_calls import Written, is_aggregate, written
+from dpsql.sql.aggregate_calls import WrittenAggregate, is_aggregate, written
 from dpsql.sql.aggregates import AggregateBinder
-from dpsql.sql.dialect_nodes import Named
+from dpsql.sql.dialect_nodes import NamedArguments
 from dpsql.sql.nulls import is_null
 from dpsql.sql.parse import span_of
 from dpsql.sql.real_windows import in_steps, of_steps, steps_in_one
 from dpsql.sql.refusals import as_text
-from dpsql.sql.same_unit import OWN, Kind, People, Rows
-from dpsql.sql.scopes import Statementwide
+from dpsql.sql.same_unit import OWN, Kind, PrivateRows, Rows
+from dpsql.sql.scopes import StatementState
 from dpsql.sql.select_list import fresh
 from dpsql.sql.wide_numbers import check_key, check_value
 from dpsql.sql.window_frames import frame_of, within_reach
@@ -38,7 +38,7 @@ class WindowBinder:
     WHERE leaves; `source`: these with what their sub-queries mark, asked when a window is made."""
 
     def __init__(
-        self, whole: Statementwide, select: exp.Select, people: People, rows: Rows, binder: AggregateBinder
+        self, whole: StatementState, select: exp.Select, people: PrivateRows, rows: Rows, binder: AggregateBinder
     ) -> None:
         self.whole = whole
         self.sql = whole.sql
@@ -168,7 +168,7 @@ class WindowBinder:
             where = inner.expression.this
             condition = self.binder.condition(self.binder.inner.bind(where), where, "FILTER")
             inner = inner.this
-        if isinstance(inner, Named):
+        if isinstance(inner, NamedArguments):
             raise UnsupportedSQL(
                 "named arguments (name => value) belong to aggregates of people's rows, not to windows.",
                 span=span_of(self.sql, inner),
@@ -189,7 +189,7 @@ class WindowBinder:
         order = within_reach(order, frame, lambda expr: fact(expr, self._known))
         return WindowCall(function, argument, partition, () if frame == WHOLE else order, frame)
 
-    def _aggregated(self, function: WindowFunction, call: Written, argument: Expr) -> Expr:
+    def _aggregated(self, function: WindowFunction, call: WrittenAggregate, argument: Expr) -> Expr:
         """What is aggregated: reals are added in whole steps. The largest text is nobody's number."""
         if function.name in ("SUM", "AVG") and argument.type is Type.REAL:
             held = fact(argument, self._known)

@@ -70,23 +70,23 @@ def let_sums_follow(patch: Patch) -> None:
 
 def draw_once_for_all_groups(patch: Patch) -> None:
     """Differences of groups would have no noise."""
-    honest = across.AcrossLaplace.draw
+    honest = across.GroupVectorLaplace.draw
 
     def draw(self: Any, cells: int) -> Any:
         drawn = honest(self, cells)
         return np.repeat(drawn[:, :1], cells, axis=1)
 
-    patch.setattr(across.AcrossLaplace, "draw", draw)
+    patch.setattr(across.GroupVectorLaplace, "draw", draw)
 
 
 def halve_the_noise_of_all_groups(patch: Patch) -> None:
-    honest = across.AcrossLaplace.calibrate.__func__  # type: ignore[attr-defined]
+    honest = across.GroupVectorLaplace.calibrate.__func__  # type: ignore[attr-defined]
 
     def calibrate(cls: Any, found: Any, epsilon: Fraction) -> Any:
         made = honest(cls, found, epsilon)
         return replace(made, exact_scale=made.exact_scale / 2)
 
-    patch.setattr(across.AcrossLaplace, "calibrate", classmethod(calibrate))
+    patch.setattr(across.GroupVectorLaplace, "calibrate", classmethod(calibrate))
 
 
 def count_people_by_group(patch: Patch) -> None:

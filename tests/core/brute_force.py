@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 import dpsql
-from dpsql.core.across import ALL, EITHER, AcrossLaplace
+from dpsql.core.across import ALL, EITHER, GroupVectorLaplace
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import ExactPlan
 from dpsql.core.measurement import GroupsByChance, GroupsByThreshold, Share
@@ -78,7 +78,7 @@ def combined(parts: Vectors, terms: Sequence[Sequence[tuple[int, int]]]) -> Vect
 
 def worth(noise: Any, differences: Sequence[tuple[int, ...]], *, most: int) -> tuple[Fraction, Fraction]:
     """(epsilon, rho) of a law whose vectors differ so, group by group. `most`: how many coordinates there are."""
-    if isinstance(noise, AcrossLaplace):
+    if isinstance(noise, GroupVectorLaplace):
         return _worth_across(noise, differences, most=most), F(0)
     assert isinstance(noise, Staircase) or noise.dimension == most, "noise of another dimension"
     if isinstance(noise, GaussianNoise):
@@ -104,7 +104,7 @@ def norm_by_class(change: Sequence[int], classes: Sequence[int]) -> int:
     return sum(largest.values())
 
 
-def _worth_across(noise: AcrossLaplace, differences: Sequence[tuple[int, ...]], *, most: int) -> Fraction:
+def _worth_across(noise: GroupVectorLaplace, differences: Sequence[tuple[int, ...]], *, most: int) -> Fraction:
     """Of noise for all groups together: the largest number, if those that have one draw together move together."""
     assert len(noise.kinds) == most, "noise of other coordinates"
     for place, kind in enumerate(noise.kinds):

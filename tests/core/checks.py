@@ -25,12 +25,12 @@ import pandas as pd
 
 import dpsql
 from dpsql.core import mechanisms, samplers
-from dpsql.core.across import EACH, EITHER, AcrossLaplace
+from dpsql.core.across import EACH, EITHER, GroupVectorLaplace
 from dpsql.core.exact import ExactTable, LatticeSum, Part
 from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.core.reach import sensitivity_of
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.sensitivity import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
 from dpsql.executors.pandas import columns, groups
 from dpsql.executors.pandas import executor as pandas
@@ -329,7 +329,7 @@ def stacked(exact: ExactTable, times: int) -> ExactTable:
     return ExactTable((numbers, *keys), np.repeat(exact.parts, times, axis=1), exact.groups * times)
 
 
-class CopiesOf(AcrossLaplace):
+class CopiesOf(GroupVectorLaplace):
     """The same law for a table of copies (see `stacked`): a draw for all groups of each."""
 
     def draw(self, cells: int) -> Any:
@@ -358,12 +358,12 @@ def of_copies(made: Release) -> Release:
     found: list[Any] = []
     for each in made.measurements:
         noise = getattr(each, "noise", None)
-        copied = isinstance(noise, AcrossLaplace)
+        copied = isinstance(noise, GroupVectorLaplace)
         found.append(replace(each, noise=_copies(noise)) if copied else each)  # type: ignore[type-var,arg-type]
     return replace(made, measurements=tuple(found))
 
 
-def _copies(noise: AcrossLaplace) -> CopiesOf:
+def _copies(noise: GroupVectorLaplace) -> CopiesOf:
     return CopiesOf(noise.exact_scale, noise.dimension, noise.epsilon, noise.kinds)
 
 
@@ -478,7 +478,7 @@ RULES = (
 )
 
 
-def declared_of(measured: Measured, analysis: Analysis) -> tuple[float, float, float]:
+def declared_of(measured: MeasuredAggregation, analysis: Analysis) -> tuple[float, float, float]:
     """What the engine says of an aggregation's sum, or of its count where it has none, in the column's own units."""
     part: Part = count_of(measured)
     steps = 1

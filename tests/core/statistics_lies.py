@@ -188,8 +188,8 @@ def leave_products_unclipped(patch: Patch) -> None:
 def count_all_rows_of_a_unit(patch: Patch) -> None:
     """No unit is held to its limits."""
 
-    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
-        return kept_rows.Chosen(rows.units.numbers(), codes, codes)
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.UnitRows:
+        return kept_rows.UnitRows(rows.units.numbers(), codes, codes)
 
     patch.setattr(kept_rows, "choose_rows", choose)
 

@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 import dpsql
 from dpsql.core import reach
-from dpsql.core.across import AcrossLaplace
+from dpsql.core.across import GroupVectorLaplace
 from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
@@ -397,7 +397,7 @@ def worth(made: Release, one: Exact, other: Exact) -> F:
         moved = [[change[i] for i in share.places] for change in changes]
         if isinstance(share.noise, GaussianNoise):
             total += F(sum(x * x for change in moved for x in change)) / (2 * share.noise.variance)
-        elif isinstance(share.noise, AcrossLaplace):
+        elif isinstance(share.noise, GroupVectorLaplace):
             total += (F(max(map(max, moved), default=0)) / share.noise.exact_scale) ** 2 / 2
         else:
             assert isinstance(share.noise, CubeLaplace | SplitLaplace | ClassLaplace)

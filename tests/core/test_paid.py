@@ -19,7 +19,7 @@ import pytest
 import dpsql
 from dpsql.core.across import reach_across
 from dpsql.core.cost import Cost
-from dpsql.core.exact import CountRows, GridCounts, InCell, LatticeProduct, LatticeSum, UnitTotal
+from dpsql.core.exact import CellPart, CountRows, GridCounts, LatticeProduct, LatticeSum, UnitTotal
 from dpsql.core.mechanisms import CubeLaplace, Reach
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError
@@ -139,7 +139,7 @@ def _wider(part: Any) -> Any:
         return replace(part, most=part.most * 2, whole=False)
     if isinstance(part, UnitTotal):
         return replace(part, most=2 * part.most)
-    if isinstance(part, InCell):
+    if isinstance(part, CellPart):
         return replace(part, of=_wider(part.of))
     return part
 

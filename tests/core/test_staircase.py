@@ -371,6 +371,6 @@ def test_a_release_with_stairs_for_several_groups_is_refused():
     (share,) = made.shares
     lie = Staircase.calibrate(one(2), F(10))
     vector = paid.NoisyVector(share.places, lie, Cost.of(F(10)))
-    asked = paid.Asked(made.exact, made.analysis, tuple(each.terms for each in made.coordinates))
+    asked = paid.PaidRequest(made.exact, made.analysis, tuple(each.terms for each in made.coordinates))
     with pytest.raises(InternalError, match="smaller than its charge"):
         paid._assert_noise(asked, vector)

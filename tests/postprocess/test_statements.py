@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.errors import NotComputed, QueryRefused
+from dpsql.errors import PostprocessFailed, QueryRefused
 from dpsql.plan.expressions import Vector
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.machine import bound, run
@@ -275,7 +275,7 @@ def outcome(sql: str) -> str:
     """The rows of a statement, or why there are none."""
     try:
         return str(ours(sql))
-    except (QueryRefused, NotComputed) as error:
+    except (QueryRefused, PostprocessFailed) as error:
         return f"refused: {error}"
 
 

@@ -14,7 +14,7 @@ from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
 from dpsql.plan.expressions import Vector
 from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.release.stages import run_stages
 from tests.core.checks import B, Shape, U, calibrated
 from tests.measured import height_of
@@ -67,7 +67,7 @@ def test_conditions_beside_a_threshold_know_of_the_coin(words: str, level: float
     assert height_of(made) == 15
     x, chance = probabilities(made.shares[0].noise, 200)
     y = np.arange(10, 120)
-    released = Released((Vector(y.astype(str).astype(object)),), released_of(made, y[None]).values)
+    released = ReleasedValues((Vector(y.astype(str).astype(object)),), released_of(made, y[None]).values)
     answer = run_stages(made, finish(made, released))
     passed = y[answer.groups]
     weights = shown_with(made, passed)

@@ -16,7 +16,7 @@ import pytest
 
 from dpsql.core.mechanisms import CubeLaplace, RoundedGaussian, SharedLaplace, SplitLaplace
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.seeding import seed
 
@@ -65,12 +65,12 @@ def exactly(frame: pd.DataFrame, asked: str) -> float:
     return float(means[kind]())
 
 
-def released_of(sql: str, relation: str, rows: int, **how: Any) -> tuple[Release, Released]:
+def released_of(sql: str, relation: str, rows: int, **how: Any) -> tuple[Release, ReleasedValues]:
     """Many releases of one table, side by side as if they were groups."""
     schema = SHAPE.schema()
     made = calibrated(schema, sql, relation, **how)
     drawn = made.privatise(stacked(run_exactly(made, schema, table(rows)), DRAWS))
-    return made, Released((), drawn.values)
+    return made, ReleasedValues((), drawn.values)
 
 
 def covered(asked: list[str], relation: str, rows: int, level: float = LEVEL, **how: Any) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def forgotten() -> None:
     """What functions remember, of whatever module."""
     for each in gc.get_objects():
         if issubclass(
-            type(each), remembered.Remembered | functools._lru_cache_wrapper
+            type(each), remembered.MemoizedFunction | functools._lru_cache_wrapper
         ):  # what it says of itself may fail
             each.cache_clear()
 

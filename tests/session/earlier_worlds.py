@@ -22,7 +22,7 @@ from dpsql.plan.expressions import DTYPES, Vector, blank
 from dpsql.postprocess.frames import Frame
 from dpsql.release.release import Release
 from dpsql.schema.columns import Type
-from dpsql.session.earlier import Seen, seen
+from dpsql.session.earlier import PriorReleases, seen
 from tests.core.brute_force import Group, Integers, check_neighbours, check_total
 
 KEY = bytes(range(32))
@@ -204,7 +204,7 @@ class Met:
     pairs: int = 0
 
 
-def integers(data: pd.DataFrame, schema: Any, made: Release, put_in: Seen) -> Integers:
+def integers(data: pd.DataFrame, schema: Any, made: Release, put_in: PriorReleases) -> Integers:
     stores: dict[str, Any] = {"t": ColumnStore(data, schema), **put_in.stores}
     plan = put_in.plan(made.exact)
     table = executor_of(stores, PANDAS).execute(plan, KEY)

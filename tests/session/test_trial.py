@@ -351,7 +351,7 @@ def test_made_up_columns_have_the_stored_type(kind: str):
         if column.type is Type.OTHER or str(dtype) == "longdouble":
             continue
         assert str(made.dtype) == str(dtype)
-        store = made_up.MadeUpStore(schema, rows)
+        store = made_up.SyntheticStore(schema, rows)
         assert len(store.reader("x")(0, rows)) == rows
         assert rows == 0 or store.reader("x")(0, 1).where_valid().all()
 
@@ -466,7 +466,7 @@ def try_over_peoples_rows(patch: Patch) -> None:
 
     def init(self: ColumnStore, frame: Any, schema: Any) -> None:
         honest(self, frame, schema)
-        if not isinstance(self, made_up.MadeUpStore):
+        if not isinstance(self, made_up.SyntheticStore):
             held[len(schema.columns)] = self
 
     patch.setattr(ColumnStore, "__init__", init)

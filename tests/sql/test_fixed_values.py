@@ -156,7 +156,7 @@ def _whatever_is_unique(patch: Patch) -> None:
         unique = self.tables[place[0]].unique
         return any(all((place[0], name) in keys for name in each) for each in unique)
 
-    patch.setattr(fixed_values._Fixed, "_is_fixed", is_fixed)
+    patch.setattr(fixed_values._GroupedSelect, "_is_fixed", is_fixed)
 
 
 def test_values_of_people_that_are_taken_for_public_ones_are_caught():

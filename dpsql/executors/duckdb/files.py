@@ -12,9 +12,9 @@ from dpsql.executors.duckdb.dialect import DUCKDB_SQL, quoted
 from dpsql.executors.duckdb.instance import lock, opened
 from dpsql.executors.duckdb.parquet_types import is_unsafe, marked, plain, unsafe_types
 from dpsql.executors.duckdb.pool import Pool
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.schema.wide_columns import is_wide
 from dpsql.sources.part_values import part_values
 from dpsql.sources.stored import (
@@ -37,7 +37,7 @@ _PLACE, _ROW = "file_index", "file_row_number"
 PLACE_OF_ROW = f"{_PLACE} * CAST(1099511627776 AS BIGINT) + {_ROW}"
 
 
-def columns_of(source: StoredFiles) -> list[Stored]:
+def columns_of(source: StoredFiles) -> list[StoredColumn]:
     """Names and types, from what files say of themselves; no row is read. Raises InvalidSchema."""
     connection = opened(files=True)
     refusal: InvalidSchema
@@ -55,9 +55,9 @@ def columns_of(source: StoredFiles) -> list[Stored]:
     raise refusal
 
 
-def _stored(name: str, kind: str) -> Stored:
+def _stored(name: str, kind: str) -> StoredColumn:
     read = type_of(kind)
-    return Stored(name, read, True, kind, read.numeric and is_wide(plain(kind)))
+    return StoredColumn(name, read, True, kind, read.numeric and is_wide(plain(kind)))
 
 
 def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
@@ -223,7 +223,9 @@ class FileTable:
         """Where the row stands: of a Parquet file which file and which row, of a database's table the row."""
         own = {name.casefold() for name in self.store.schema.by_name}
         if own & {"rowid", _PLACE, _ROW}:
-            raise Lacking("rows as units of their own beside a column that is named rowid or as parts of a file are")
+            raise MissingFeature(
+                "rows as units of their own beside a column that is named rowid or as parts of a file are"
+            )
         in_file = not isinstance(self.store.source, DatabaseTable)
         place = PLACE_OF_ROW if in_file else "rowid"
         return self._named(f"({place}) * 4096 + {self.number}", "row")

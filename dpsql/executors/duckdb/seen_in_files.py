@@ -19,7 +19,7 @@ from dpsql.executors.duckdb.parquet_texts import relation
 from dpsql.executors.duckdb.tables import FrameStore
 from dpsql.executors.sql.rows import Names, Writer
 from dpsql.executors.sql.scans import Scans, lookups
-from dpsql.executors.sql.seen import Seen
+from dpsql.executors.sql.seen import ColumnFacts
 from dpsql.plan.expressions import Column
 from dpsql.plan.nodes import Join, Mark, Scan, nodes_of, scans_of
 from dpsql.schema.columns import ColumnSchema, Type
@@ -37,18 +37,18 @@ def seen_in(
     stores: Mapping[str, FrameStore | FileStore],
     files: Stamped,
     slices: int,
-) -> Seen:
+) -> ColumnFacts:
     """What is seen for a plan, whose people's rows have units; in so many slices, as memory asks for."""
     unique = unique_keys(connection, plan, files, slices)
     if not any(isinstance(node, Join | Mark) for node in nodes_of(plan.source)):
-        return Seen(frozenset(unique))
+        return ColumnFacts(frozenset(unique))
     scans = {scan.table.name.casefold(): scan for scan in scans_of(plan.source)}
     people = [scan for scan in scans.values() if not scan.table.public]
     if len(people) < 2 and not any(isinstance(node, Mark) for node in nodes_of(plan.source)):
         people = []
     counted = {scan.table.name: _most_rows(connection, scan, files, unique, slices) for scan in people}
     most = {name.casefold(): rows for name, rows in counted.items() if rows is not None}
-    return Seen(frozenset(unique), _plain_keys(connection, plan, people, files), most, _alike(plan, stores))
+    return ColumnFacts(frozenset(unique), _plain_keys(connection, plan, people, files), most, _alike(plan, stores))
 
 
 def unique_keys(connection: duckdb.DuckDBPyConnection, plan: ExactPlan, files: Stamped, slices: int) -> set[str]:
@@ -135,7 +135,7 @@ def _most_rows(
     if not all(name in files for name in path):
         return None
     stores = {name: files[name] for name in path}
-    seen = Seen(frozenset(unique))
+    seen = ColumnFacts(frozenset(unique))
 
     def counted() -> int:
         return max(_counted(connection, scan, stores, seen, DuckDBDialect(place, slices)) for place in range(slices))
@@ -144,7 +144,7 @@ def _most_rows(
 
 
 def _counted(
-    connection: duckdb.DuckDBPyConnection, scan: Scan, stores: Stamped, seen: Seen, dialect: DuckDBDialect
+    connection: duckdb.DuckDBPyConnection, scan: Scan, stores: Stamped, seen: ColumnFacts, dialect: DuckDBDialect
 ) -> int:
     tables = {name: FileTable(store, number, number) for name, (store, number, _) in stores.items()}
     rows = Scans(Writer(dialect, Names()), tables, frozenset(), seen, units=True).rows(scan)

@@ -20,7 +20,7 @@ from dpsql.core.exact import (
 from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.groups import Codes
 from dpsql.executors.pandas.moments import LARGEST_MOMENT, Division, moment_steps
-from dpsql.executors.pandas.partials import Different
+from dpsql.executors.pandas.partials import DistinctPairs
 from dpsql.plan.expressions import Bools, Expr, Vector
 from dpsql.schema.frozen import dataclass
 
@@ -83,7 +83,7 @@ class Accumulator:
         """The total of each group."""
         raise NotImplementedError
 
-    def different(self, _groups: NDArray[Any]) -> Different | None:
+    def different(self, _groups: NDArray[Any]) -> DistinctPairs | None:
         """The values behind a count of different ones in these groups, to be counted with others'."""
         return None
 

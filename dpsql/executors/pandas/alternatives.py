@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import InCell, LatticeSum
+from dpsql.core.exact import CellPart, LatticeSum
 from dpsql.executors.pandas.accumulators import Accumulator, Block, Sum, both
 from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.plan.expressions import Expr, Vector
@@ -48,7 +48,7 @@ class CellNumbers:
             numbers += true * np.int32(number)
         return numbers
 
-    def cell(self, part: InCell, block: Block, read: Mapping[Expr, Vector]) -> tuple[Block, Steps]:
+    def cell(self, part: CellPart, block: Block, read: Mapping[Expr, Vector]) -> tuple[Block, Steps]:
         """The rows of a block that are in the cell of a part, and how many each group has."""
         given = part.alternatives
         numbers = self._once(block, given, lambda: self.of(given, block, read))
@@ -69,7 +69,7 @@ class CellNumbers:
 class CellSum(Accumulator):
     """Accumulates an InCell: its part, over the rows of the cell."""
 
-    def __init__(self, part: InCell, of: Accumulator, numbers: CellNumbers) -> None:
+    def __init__(self, part: CellPart, of: Accumulator, numbers: CellNumbers) -> None:
         self.part = part
         self.of = of
         self.numbers = numbers

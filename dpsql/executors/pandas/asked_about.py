@@ -14,7 +14,7 @@ from dpsql.plan.expressions import Bools, Expr, columns, conjuncts
 from dpsql.plan.nodes import Filter, Mark, Source
 
 
-class AskedAbout:
+class MarkFilters:
     """The marks on top of a source, and the predicates above it."""
 
     def __init__(self, source: Source | None, predicates: Sequence[Expr]) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import LatticeSum
 from dpsql.executors.pandas.blocks import Reader, block_reader, read_objects
-from dpsql.executors.pandas.encoding import Codes, Encoded, encode, is_coded
+from dpsql.executors.pandas.encoding import Codes, EncodedColumn, encode, is_coded
 from dpsql.executors.pandas.numbering import numbered_integers
 from dpsql.plan.expressions import DTYPES, Array, Vector, blank
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -37,7 +37,7 @@ class ColumnStore:
         self.schema = schema
         self.rows = len(frame)
         self._series: dict[str, pd.Series] = {}
-        self._encoded: dict[str, Encoded] = {}
+        self._encoded: dict[str, EncodedColumn] = {}
         self._converted: dict[str, Vector] = {}
         self._numbered: dict[str, tuple[Codes, Vector]] = {}
         self._inside: dict[str, bool] = {}
@@ -92,7 +92,7 @@ class ColumnStore:
             return lambda start, stop: _presence(series.iloc[start:stop])
         return block_reader(series, column.type, default_value(column), column.zone, clips=column.bounds is not None)
 
-    def encoded(self, name: str) -> Encoded:
+    def encoded(self, name: str) -> EncodedColumn:
         """A column of texts, or one that is held as codes, by its distinct values."""
         if name not in self._encoded:
             column = self.column(name)
@@ -100,7 +100,7 @@ class ColumnStore:
                 self.series(name), column.type, default_value(column), _reader_of(column), column.zone,
                 clips=column.bounds is not None,
             )  # fmt: skip
-            self._encoded[name] = Encoded(texts.codes, _declared(texts.dictionary, column), texts.nulls)
+            self._encoded[name] = EncodedColumn(texts.codes, _declared(texts.dictionary, column), texts.nulls)
         return self._encoded[name]
 
     def numbered(self, name: str) -> tuple[Codes, Vector]:
@@ -163,7 +163,7 @@ class ColumnStore:
     def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
         """The reader with the declared facts enforced. Once no cell of all the rows was found outside the bounds, they
         are not looked at again."""
-        inside = _RowsInside(self.rows)
+        inside = _InBoundsRows(self.rows)
 
         def enforced(start: int, stop: int) -> Vector:
             block = read(start, stop)
@@ -177,7 +177,7 @@ class ColumnStore:
         return enforced
 
 
-class _RowsInside:
+class _InBoundsRows:
     """The rows that were found to lie inside the bounds, block by block, in any order and from any thread."""
 
     def __init__(self, rows: int) -> None:
@@ -195,7 +195,7 @@ class _RowsInside:
             return self._first_unknown == self._rows
 
 
-def _texts_apart(encoded: Encoded) -> tuple[Codes, Vector]:
+def _texts_apart(encoded: EncodedColumn) -> tuple[Codes, Vector]:
     """Texts as codes, one for each text, -1 for NULL; a dictionary may hold a text twice."""
     cells, valid = encoded.dictionary.values[:-1].tolist(), encoded.dictionary.where_valid()[:-1].tolist()
     seen: dict[object, int] = {}

@@ -11,15 +11,15 @@ import numpy as np
 
 from dpsql.core.exact import NO_KEY
 from dpsql.errors import InternalError
-from dpsql.executors.pandas.asked_about import AskedAbout
+from dpsql.executors.pandas.asked_about import MarkFilters
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.early import Early
-from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.early import EarlyFilters
+from dpsql.executors.pandas.encoding import EncodedColumn
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.exact_values import ranks
 from dpsql.executors.pandas.gathering import Places
 from dpsql.executors.pandas.joining import KeyColumn, lookup
-from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts, joined_texts
+from dpsql.executors.pandas.made import DerivedColumns, Made, encoded_texts, joined_texts
 from dpsql.executors.pandas.pairing import (
     among_kept,
     beside,
@@ -81,8 +81,8 @@ class Database:
         self.most, self.most_alike = most, 0
         self.given: dict[int, Relation] = {}
         self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
-        self._asked_about = AskedAbout(source, predicates)
-        self.early = Early(source, predicates)
+        self._asked_about = MarkFilters(source, predicates)
+        self.early = EarlyFilters(source, predicates)
 
     def relation(self, source: Source) -> Relation:
         """The rows of a source; without those that fail some predicate (see `early`)."""
@@ -259,7 +259,7 @@ def filtered(node: Filter, rows: Relation) -> Relation:
 
 
 def with_mark(node: Mark, rows: Relation, mark: Vector) -> Relation:
-    column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: mark)})
+    column = DerivedColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: mark)})
     return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
 
 
@@ -272,7 +272,7 @@ def united(node: Union, rows: list[Relation]) -> Relation:
     size = sum(each.rows for each in rows)
     units = [each.units for each in rows if each.units is not None]
     whose = merged_units(units) if units else None
-    return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, whose)
+    return Relation(size, {node.columns[0].table: Part(DerivedColumns(size, makers))}, whose)
 
 
 def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
@@ -321,7 +321,7 @@ def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind
     return Vector(values, np.concatenate([each.where_valid() for each in vectors]))
 
 
-def _texts(expr: Expr, rows: Relation) -> Encoded:
+def _texts(expr: Expr, rows: Relation) -> EncodedColumn:
     if isinstance(expr, Column):
         return rows.encoded(expr)
     return encoded_texts(evaluated(expr, rows))

@@ -16,7 +16,7 @@ from dpsql.plan.expressions import Expr, columns
 from dpsql.plan.nodes import Filter, Join, Source
 
 
-class Early:
+class EarlyFilters:
     """The joins that look rows up and the filters on top of a source, what is below them, and the predicates above."""
 
     def __init__(self, source: Source | None, predicates: Sequence[Expr]) -> None:

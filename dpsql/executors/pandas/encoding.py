@@ -24,7 +24,7 @@ Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, repr=False)
-class Encoded:
+class EncodedColumn:
     """A column as codes into its distinct values; -1 is NULL, and indexes the extra last slot of `dictionary`. Two
     values of a dictionary may be the same."""
 
@@ -57,14 +57,14 @@ def _is_arrow_text(dtype: object) -> bool:
 
 def encode(
     series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
-) -> Encoded:
+) -> EncodedColumn:
     """The codes of a column of texts or of one that `is_coded`, and its values as the type, `fill` where NULL."""
     codes, values = codes_of(series)
     cells = _values_of(values, kind, fill, read_text, zone, clips=clips)
     null: Array = np.empty(1, dtype=cells.values.dtype)
     null[0] = fill
     valid = np.append(cells.where_valid(), False)
-    return Encoded(codes, Vector(np.concatenate([cells.values, null]), valid), bool((codes < 0).any()))
+    return EncodedColumn(codes, Vector(np.concatenate([cells.values, null]), valid), bool((codes < 0).any()))
 
 
 def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:

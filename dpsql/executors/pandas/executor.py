@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, InCell, Part, expressions_of, of_units
+from dpsql.core.exact import NO_KEY, CellPart, CountDistinct, ExactPlan, ExactTable, Part, expressions_of, of_units
 from dpsql.executors.pandas.accumulators import Accumulator, Block, accumulator_of, both
 from dpsql.executors.pandas.alternatives import CellNumbers, CellSum
 from dpsql.executors.pandas.columns import ColumnStore
@@ -21,7 +21,7 @@ from dpsql.plan.expressions import Bools, Expr
 from dpsql.plan.nodes import Filter
 
 if TYPE_CHECKING:
-    from dpsql.executors.pandas.kept_rows import Chosen
+    from dpsql.executors.pandas.kept_rows import UnitRows
     from dpsql.executors.pandas.points import GridPart
 
 
@@ -73,7 +73,7 @@ class _Run:
         exprs = dict.fromkeys(expr for part in by_value for expr in expressions_of(part))
         self.values = evaluators(exprs, rows)
         self.rows = rows
-        self.chosen: Chosen | None = None
+        self.chosen: UnitRows | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
             from dpsql.executors.pandas.kept_rows import choose_rows  # loaded with the first limits
 
@@ -114,7 +114,7 @@ class _Run:
         return [rows, *(part.values() for part in parts)]
 
     def _accumulator(self, part: Part) -> Accumulator:
-        if isinstance(part, InCell):
+        if isinstance(part, CellPart):
             return CellSum(part, self._accumulator(part.of), self.numbers)
         found = accumulator_of(part, self.cells, self.division)
         if found is not None:

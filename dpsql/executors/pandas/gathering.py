@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.executors.pandas.blocks import Reader
-from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.encoding import EncodedColumn
 from dpsql.plan.expressions import DTYPES, Array, Vector, blank
 from dpsql.schema.columns import Type
 
@@ -54,13 +54,13 @@ def gathered(whole: Vector, places: Places, *, missing: bool) -> Vector:
     return Vector(found.values, present if found.valid is None else found.valid & present)
 
 
-def gathered_codes(encoded: Encoded, places: Places) -> Encoded:
+def gathered_codes(encoded: EncodedColumn, places: Places) -> EncodedColumn:
     if places.min(initial=0) >= 0:
-        return Encoded(encoded.codes[places], encoded.dictionary, encoded.nulls)
+        return EncodedColumn(encoded.codes[places], encoded.dictionary, encoded.nulls)
     # What is missing is NULL, even in a column that is declared never to be: that one's own -1 is a value.
     dictionary = encoded.dictionary
     codes = np.where(encoded.codes < 0, np.int32(len(dictionary) - 1), encoded.codes).astype(np.int32)
-    return Encoded(np.append(codes, np.int32(-1))[places], with_null(dictionary, Type.TEXT), nulls=True)
+    return EncodedColumn(np.append(codes, np.int32(-1))[places], with_null(dictionary, Type.TEXT), nulls=True)
 
 
 def with_null(values: Vector, kind: Type) -> Vector:

@@ -9,7 +9,7 @@ import numpy as np
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.pandas.groups import Codes, Groups, KeyCodes, group_rows, key_codes
 from dpsql.executors.pandas.relations import Relation
-from dpsql.executors.rows_together import RowsTogether
+from dpsql.executors.rows_together import PublicKeyRows
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import axes_of
 
@@ -18,7 +18,7 @@ def group_rows_together(plan: ExactPlan, rows: Relation) -> Groups:
     """The plan's groups over the rows of its source: public rows are coded as one key is, by their places."""
     keys = [key_codes(key, rows) for key in plan.keys]
     axes = axes_of(plan.keys)
-    together = [None if len(axis.keys) == 1 else RowsTogether(axis, plan.keys) for axis in axes]
+    together = [None if len(axis.keys) == 1 else PublicKeyRows(axis, plan.keys) for axis in axes]
     codes = [
         keys[axis.keys[0]] if table is None else _coded([keys[place] for place in axis.keys], table)
         for axis, table in zip(axes, together, strict=True)
@@ -38,7 +38,7 @@ def group_rows_together(plan: ExactPlan, rows: Relation) -> Groups:
     return Groups(groups.read, groups.cells, groups.complete, values)
 
 
-def _coded(keys: Sequence[KeyCodes], together: RowsTogether) -> KeyCodes:
+def _coded(keys: Sequence[KeyCodes], together: PublicKeyRows) -> KeyCodes:
     """Codes by the place of a row among the public ones."""
     places = Vector(np.arange(len(together.columns[0])))
     return KeyCodes(places, lambda start, stop: together([key.read(start, stop) for key in keys]), complete=False)

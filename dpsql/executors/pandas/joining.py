@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsql.executors.pandas.encoding import Codes, Encoded
+from dpsql.executors.pandas.encoding import Codes, EncodedColumn
 from dpsql.executors.pandas.exact_values import numbered
 from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, shifted, span, stable_order
 from dpsql.plan.expressions import Array, Bools, Vector
@@ -45,7 +45,7 @@ class KeyColumn:
         return len(self.values if self.codes is None else self.codes)
 
 
-def key_of(encoded: Encoded) -> KeyColumn:
+def key_of(encoded: EncodedColumn) -> KeyColumn:
     """An encoded column as a join key. Where its owner declared that there is no NULL, the code -1 is the default that
     stands in the dictionary's last slot, and equals what that equals."""
     dictionary, codes = encoded.dictionary, encoded.codes

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import Edges, ExactPlan, LatticeSum, Leading, UnitMean, UnitTotal, of_units
-from dpsql.executors.keyed_hash import HashKey, Reading, contributed, limbs_of_key
+from dpsql.core.exact import Edges, ExactPlan, LatticeSum, LeadingDigits, UnitMean, UnitTotal, of_units
+from dpsql.executors.keyed_hash import HashInput, HashKey, contributed, limbs_of_key
 from dpsql.executors.pandas.bounding import keep_groups, keep_rows
 from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import Groups
-from dpsql.executors.pandas.hashing import Hashed, combine, hash_key, hash_vector, numbers_of
+from dpsql.executors.pandas.hashing import HashedRows, combine, hash_key, hash_vector, numbers_of
 from dpsql.executors.pandas.relations import Relation
 from dpsql.executors.pandas.unit_totals import UnitPairs
 from dpsql.plan.domains import cells_of, vector_of
@@ -28,7 +28,7 @@ Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, repr=False)
-class Chosen:
+class UnitRows:
     """For every row its unit, its group where all rows of a unit in so many groups count (`groups`), and where rows are
     limited as well (`rows`). Rows that are left out have the group `cells`."""
 
@@ -46,7 +46,7 @@ class Chosen:
         return self.found["pairs"]
 
 
-def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups | None, key: bytes) -> Chosen:
+def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups | None, key: bytes) -> UnitRows:
     """Bound what each unit contributes, by its own rows and the key alone (see `keep_rows`, `keep_groups`).
 
     Parts of units take every row in the groups that are kept; where there are some, rows are chosen in those groups, so
@@ -77,7 +77,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
             by_row[places[~kept]] = cells
     counted = by_group if any(map(of_units, plan.parts)) else by_row
     by_pairs = any(isinstance(part, UnitTotal | UnitMean) for part in plan.parts)
-    return Chosen(units, counted, by_row, by_pairs)
+    return UnitRows(units, counted, by_row, by_pairs)
 
 
 def _at(units: NDArray[Any], places: Numbers) -> Numbers:
@@ -110,13 +110,13 @@ class RowHashes:
 
     def __call__(self, asked: Numbers) -> Sequence[Hashes]:
         """Both, of rows and of groups; whichever is read is computed."""
-        return _Both(self, asked)
+        return _RowAndGroupHashes(self, asked)
 
     @property
     def _key(self) -> HashKey:
         return hash_key(self.key)
 
-    def _begun(self, places: Numbers) -> Hashed:
+    def _begun(self, places: Numbers) -> HashedRows:
         """The polynomials of (unit, group)."""
         assert self.rows.units is not None  # as the caller of this module saw
         unit = self.rows.units.hashes(self._key, places)
@@ -124,20 +124,20 @@ class RowHashes:
             return unit
         return combine(self._key, [unit, self._of_groups(self.groups, self.codes[places])])
 
-    def _cells(self, reading: Reading, rows: Relation) -> Vector:
+    def _cells(self, reading: HashInput, rows: Relation) -> Vector:
         """What rows contribute of one reading."""
         of = reading.of
         if isinstance(of, LatticeSum):
             vector = evaluated(of.value, rows)
             return Vector(lattice_steps(of, vector), vector.valid)
-        if isinstance(of, GroupKey | Edges | Leading):
+        if isinstance(of, GroupKey | Edges | LeadingDigits):
             from dpsql.executors.pandas.points import places_of  # loaded with the first grid
 
             places = places_of(of, rows)
             return Vector(places, places >= 0)
         return evaluated(of, rows)
 
-    def _of_groups(self, groups: Groups, codes: Numbers) -> Hashed:
+    def _of_groups(self, groups: Groups, codes: Numbers) -> HashedRows:
         occurs = np.zeros(groups.cells, dtype=bool)
         occurs[codes] = True
         distinct = np.flatnonzero(occurs)
@@ -148,10 +148,10 @@ class RowHashes:
         hashed = combine(self._key, columns)
         table = np.zeros((len(hashed.lanes), groups.cells), dtype=np.uint64)
         table[:, distinct] = hashed.lanes
-        return Hashed(table[:, codes], hashed.limbs)
+        return HashedRows(table[:, codes], hashed.limbs)
 
 
-class _Both(Sequence[Hashes]):
+class _RowAndGroupHashes(Sequence[Hashes]):
     """The hashes of some rows, and those of their groups."""
 
     def __init__(self, hashes: RowHashes, asked: Numbers) -> None:

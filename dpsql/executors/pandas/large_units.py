@@ -181,7 +181,7 @@ class _LargeUnit:
     def _least_rows(self, limits: ContributionBound, groups: _Groups | None) -> dict[int, Codes]:
         """The rows of the least hashes, by block."""
         limits = replace(limits, groups=limits.rows)  # groups are chosen already
-        chosen = _Chosen(limits, grouped=bool(self.plan.keys) and limits.per_group < limits.rows)
+        chosen = _LeastHashes(limits, grouped=bool(self.plan.keys) and limits.per_group < limits.rows)
         for number, block in enumerate(self._seen()):
             chosen.add(number, block, block.inside(groups))
         return {int(number): np.sort(chosen.rows[chosen.blocks == number]) for number in np.unique(chosen.blocks)}
@@ -230,7 +230,7 @@ class _Block:
         return self.places[np.isin(self.codes[self.places], present[wanted])]
 
 
-class _Chosen:
+class _LeastHashes:
     """The rows of the least hashes among those of the blocks so far."""
 
     def __init__(self, limits: ContributionBound, *, grouped: bool) -> None:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from dpsql.executors.pandas.blocks import Reader
 from dpsql.executors.pandas.columns import number
-from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.encoding import EncodedColumn
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type
 
-Made = Vector | Encoded
+Made = Vector | EncodedColumn
 
 
-class MadeColumns:
+class DerivedColumns:
     """Columns by name, each made when it is first read: texts as codes, anything else as one vector."""
 
     def __init__(self, rows: int, makers: Mapping[str, tuple[Type, Callable[[], Made]]]) -> None:
@@ -31,11 +31,11 @@ class MadeColumns:
 
     def reader(self, name: str) -> Reader:
         column = self._of(name)
-        if isinstance(column, Encoded):
+        if isinstance(column, EncodedColumn):
             return lambda start, stop: column.dictionary.at(column.codes[start:stop])
         return lambda start, stop: column.at(slice(start, stop))
 
-    def encoded(self, name: str) -> Encoded:
+    def encoded(self, name: str) -> EncodedColumn:
         column = self._of(name)
         if isinstance(column, Vector):
             column = self._made[name] = encoded_texts(column)
@@ -52,7 +52,7 @@ class MadeColumns:
         return self._made[name]
 
 
-def encoded_texts(vector: Vector) -> Encoded:
+def encoded_texts(vector: Vector) -> EncodedColumn:
     """Texts by their distinct values."""
     cells = vector.values.copy()
     cells[~vector.where_valid()] = None
@@ -60,10 +60,10 @@ def encoded_texts(vector: Vector) -> Encoded:
     dictionary = np.append(np.asarray(texts, dtype=object), "")
     valid = np.ones(len(dictionary), dtype=bool)
     valid[-1] = False
-    return Encoded(codes.astype(np.int32), Vector(dictionary, valid), bool((codes < 0).any()))
+    return EncodedColumn(codes.astype(np.int32), Vector(dictionary, valid), bool((codes < 0).any()))
 
 
-def joined_texts(parts: list[Encoded]) -> Encoded:
+def joined_texts(parts: list[EncodedColumn]) -> EncodedColumn:
     """Texts of several columns one after the other; their dictionaries as well."""
     codes, values, valid, size = [], [], [], 0
     for part in parts:
@@ -75,4 +75,4 @@ def joined_texts(parts: list[Encoded]) -> Encoded:
         size += len(cells)
     last = np.array([""], dtype=object)
     whole = Vector(np.concatenate([*values, last]), np.concatenate([*valid, np.zeros(1, dtype=bool)]))
-    return Encoded(np.concatenate(codes), whole, nulls=False)
+    return EncodedColumn(np.concatenate(codes), whole, nulls=False)

@@ -33,23 +33,23 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=\w+>")
 
 
 _MOST_KEPT = 64
-_kept: OrderedDict[int, tuple[MadeUpStore, ...]] = OrderedDict()
+_kept: OrderedDict[int, tuple[SyntheticStore, ...]] = OrderedDict()
 _lock = Lock()
 
 
-def made_up_stores(schema: TableSchema) -> tuple[MadeUpStore, ...]:
+def made_up_stores(schema: TableSchema) -> tuple[SyntheticStore, ...]:
     """A store of no row and one of one row; the last schemas' are kept, with what is known of their columns."""
     with _lock:
         stores = _kept.pop(id(schema), None)
         if stores is None or stores[0].schema is not schema:
-            stores = (MadeUpStore(schema, 0), MadeUpStore(schema, 1))
+            stores = (SyntheticStore(schema, 0), SyntheticStore(schema, 1))
         _kept[id(schema)] = stores
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
     return stores
 
 
-class MadeUpStore(ColumnStore):
+class SyntheticStore(ColumnStore):
     """A store of so many equal rows, made up; a column is made when it is first read."""
 
     def __init__(self, schema: TableSchema, rows: int) -> None:

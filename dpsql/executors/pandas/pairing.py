@@ -10,7 +10,7 @@ import numpy as np
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.gathering import Places
 from dpsql.executors.pandas.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
-from dpsql.executors.pandas.made import MadeColumns, encoded_texts
+from dpsql.executors.pandas.made import DerivedColumns, encoded_texts
 from dpsql.executors.pandas.ranking import Numbers, dense_ranks
 from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.plan.expressions import Bools, Column, Expr, Vector
@@ -124,7 +124,7 @@ def beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> R
 
 
 @dataclass(frozen=True, repr=False)
-class Meeting:
+class PairingJoin:
     """A join that may make several rows of a left one. `right` is settled."""
 
     node: Join
@@ -133,7 +133,7 @@ class Meeting:
     runs: Runs
 
     @classmethod
-    def of(cls, node: Join, left: Relation, right: Relation) -> Meeting:
+    def of(cls, node: Join, left: Relation, right: Relation) -> PairingJoin:
         if not node.keys and (left.units is None or right.units is None):
             everywhere = np.zeros(left.rows, dtype=np.int64), np.zeros(right.rows, dtype=np.int64)
             return cls(node, left, right, Runs(*everywhere))
@@ -165,7 +165,7 @@ class Meeting:
 
 def multiplied(node: Join, left: Relation, right: Relation, fan_out: int = 1, most: int | None = None) -> Relation:
     """All pairs of rows with equal keys. Raises TooManyRows where people's rows would make more than `most`."""
-    meeting = Meeting.of(node, left, right.settled())
+    meeting = PairingJoin.of(node, left, right.settled())
     if right.units is not None:
         leave_out_heavy_units(left, meeting.runs.pairs, most_pairs(fan_out))
     if most is not None and left.units is not None and int(meeting.runs.pairs.sum()) > most:
@@ -199,7 +199,7 @@ def pairs_of_units(left: Relation, pairs: Numbers) -> tuple[Numbers, Numbers, Nu
 def with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
     if node.present is not None:
         found = Vector(np.ones(rows.rows, dtype=bool), matched_)
-        made = MadeColumns(rows.rows, {node.present.name: (Type.BOOLEAN, lambda: found)})
+        made = DerivedColumns(rows.rows, {node.present.name: (Type.BOOLEAN, lambda: found)})
         rows.parts[node.present.table] = Part(made)
     return rows
 

@@ -26,7 +26,7 @@ _ROOM = 2**62
 
 
 @dataclass(frozen=True, repr=False)
-class Different:
+class DistinctPairs:
     """For each different (group, value) the place of the group in a table, and the value."""
 
     groups: Numbers
@@ -38,7 +38,7 @@ class Partial:
     """The exact answer over some of the rows; the different values of each CountDistinct, by the part's place."""
 
     table: ExactTable
-    different: dict[int, Different]
+    different: dict[int, DistinctPairs]
 
 
 class Totals:

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import CountDistinct, Edges, Grid, GridCounts, LatticeSum, Leading
+from dpsql.core.exact import CountDistinct, Edges, Grid, GridCounts, LatticeSum, LeadingDigits
 from dpsql.executors.pandas.bounding import distinct_pairs
 from dpsql.executors.pandas.columns import lattice_steps
 from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.executors.pandas.groups import Codes, key_codes
-from dpsql.executors.pandas.partials import Different
+from dpsql.executors.pandas.partials import DistinctPairs
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.query import GroupKey
 
@@ -133,12 +133,12 @@ class DistinctPart:
         codes, groups = self._all()
         return distinct_pairs(codes, groups if self._cells > 1 else None, self._cells)
 
-    def different(self, shown: Codes) -> Different:
+    def different(self, shown: Codes) -> DistinctPairs:
         """The different (group, value) among the groups `shown` (ascending), numbered anew in their order."""
         codes, groups = self._all()
         size = max(1, len(self._cells_of))
         pairs = np.unique(groups * size + codes)
-        return Different(np.searchsorted(shown, pairs // size), self._cells_of.at(pairs % size))
+        return DistinctPairs(np.searchsorted(shown, pairs // size), self._cells_of.at(pairs % size))
 
     def _all(self) -> tuple[Codes, Codes]:
         empty = np.zeros(0, dtype=np.int64)
@@ -204,7 +204,7 @@ def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
         values: Any = vector.values
         if isinstance(of, LatticeSum):
             steps = lattice_steps(of, vector) - of.least
-        elif isinstance(of, Leading):
+        elif isinstance(of, LeadingDigits):
             steps = of.places(values.astype(np.float64))
         else:
             steps = places.of(values.astype(np.float64))
@@ -213,9 +213,9 @@ def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
     return points
 
 
-def places_of(of: GroupKey | Edges | Leading, rows: Relation) -> Codes:
+def places_of(of: GroupKey | Edges | LeadingDigits, rows: Relation) -> Codes:
     """The point of each row on a grid of public places, -1 for none."""
-    if isinstance(of, Leading):
+    if isinstance(of, LeadingDigits):
         size = 2 * of.middle
     else:
         size = len(of.edges) + 1 if isinstance(of, Edges) else len(of.values or ())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsql.executors.pandas.blocks import Reader
 from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.encoding import EncodedColumn
 from dpsql.executors.pandas.gathering import Places, gathered, gathered_codes, some_of, with_null
 from dpsql.plan.expressions import Bools, Column, Vector
 from dpsql.plan.nodes import Scan, Source
@@ -25,7 +25,7 @@ from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.executors.keyed_hash import HashKey
-    from dpsql.executors.pandas.hashing import Hashed
+    from dpsql.executors.pandas.hashing import HashedRows
     from dpsql.executors.pandas.joining import KeyColumn
 
 _MOST_REMEMBERED = 1 << 16
@@ -41,7 +41,7 @@ class Columns(Protocol):
     def reader(self, name: str) -> Reader:
         """A function (start, stop) -> the block of those rows."""
 
-    def encoded(self, name: str) -> Encoded:
+    def encoded(self, name: str) -> EncodedColumn:
         """A column of texts by its distinct values."""
 
     def numbered(self, name: str) -> tuple[NDArray[np.int32], Vector]:
@@ -80,7 +80,7 @@ class Units:
         assert self.values is not None  # units of rows are never compared
         return KeyColumn(self.values, self.numbers().astype(np.int32, copy=False))
 
-    def hashes(self, key: HashKey, places: Places) -> Hashed:
+    def hashes(self, key: HashKey, places: Places) -> HashedRows:
         """A keyed hash of the unit of these rows, to be gone on with."""
         from dpsql.executors.keyed_hash import limbs_of
         from dpsql.executors.pandas.hashing import (  # loaded with the first limits
@@ -126,7 +126,7 @@ class Relation:
         self.units = units
         self.kept = kept
         self._whole: dict[Column, Vector] = {}
-        self._encoded: dict[Column, Encoded] = {}
+        self._encoded: dict[Column, EncodedColumn] = {}
         self._readers: dict[Column, Reader] = {}
 
     @classmethod
@@ -173,7 +173,7 @@ class Relation:
         missing = places.min(initial=0) < 0
         return lambda start, stop: gathered(whole, places[start:stop], missing=missing)
 
-    def encoded(self, column: Column) -> Encoded:
+    def encoded(self, column: Column) -> EncodedColumn:
         """A column of texts as codes, for each row of the relation."""
         part = self.parts[column.table]
         if part.places is None:

@@ -11,7 +11,7 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.gathering import Places
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import KERNELS, aggregate, aggregate_cells, renumber
-from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts
+from dpsql.executors.pandas.made import DerivedColumns, Made, encoded_texts
 from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Column, Expr, Vector
@@ -36,7 +36,7 @@ def grouped(node: PerUnit, rows: Relation) -> Relation:
     for each, column in zip(node.aggregations, node.columns[len(keys) :], strict=True):
         makers[column.name] = (column.type, partial(aggregated, each, rows, groups, size, column.type))
     return Relation(
-        size, {node.columns[0].table: Part(MadeColumns(size, makers))}, None if units is None else units.at(firsts)
+        size, {node.columns[0].table: Part(DerivedColumns(size, makers))}, None if units is None else units.at(firsts)
     )
 
 

@@ -22,8 +22,8 @@ from dpsql.core.exact import (
 from dpsql.executors.pandas.accumulators import Accumulator, Block
 from dpsql.executors.pandas.bounding import distinct_pairs
 from dpsql.executors.pandas.columns import lattice_steps
-from dpsql.executors.pandas.kept_rows import Chosen
-from dpsql.executors.pandas.partials import Different
+from dpsql.executors.pandas.kept_rows import UnitRows
+from dpsql.executors.pandas.partials import DistinctPairs
 from dpsql.executors.pandas.points import DistinctPart
 from dpsql.executors.pandas.relations import Relation
 from dpsql.executors.pandas.unit_totals import unit_means, unit_totals, unit_weights
@@ -44,7 +44,7 @@ class DistinctTotal(Accumulator):
     def values(self) -> NDArray[Any]:
         return self.part.values()
 
-    def different(self, groups: NDArray[Any]) -> Different:
+    def different(self, groups: NDArray[Any]) -> DistinctPairs:
         return self.part.different(groups)
 
 
@@ -53,7 +53,7 @@ class UnitSum(Accumulator):
     the end."""
 
     def __init__(
-        self, part: CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits, chosen: Chosen, cells: int
+        self, part: CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits, chosen: UnitRows, cells: int
     ) -> None:
         self.part = part
         self.chosen = chosen
@@ -93,7 +93,7 @@ class UnitSum(Accumulator):
 class PairCount(Accumulator):
     """Accumulates a CountUnits of all rows, by the pairs of units and groups that other parts have found."""
 
-    def __init__(self, chosen: Chosen, cells: int) -> None:
+    def __init__(self, chosen: UnitRows, cells: int) -> None:
         self.chosen, self.cells = chosen, cells
 
     def add(self, block: Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
@@ -110,7 +110,7 @@ class PairSum(Accumulator):
     """Accumulates a UnitTotal or UnitMean of values, by the pairs of units and groups. No sum passes 2^62: the rows of
     a pair are few enough for the size of a step."""
 
-    def __init__(self, part: UnitTotal | UnitMean, of: LatticeSum, chosen: Chosen, cells: int) -> None:
+    def __init__(self, part: UnitTotal | UnitMean, of: LatticeSum, chosen: UnitRows, cells: int) -> None:
         self.part, self.of, self.cells = part, of, cells
         self.pairs = chosen.pairs()
         self.sums = np.zeros(len(self.pairs.rows), dtype=np.int64)
@@ -137,7 +137,7 @@ class PairSum(Accumulator):
         return unit_means(*pair, least=least, most=most, counts=rows[present])
 
 
-def _summed_by_pairs(part: Part, chosen: Chosen) -> LatticeSum | None:
+def _summed_by_pairs(part: Part, chosen: UnitRows) -> LatticeSum | None:
     """The values that a part adds up inside units, where 64 bits have room for each unit's sum."""
     if not isinstance(part, UnitTotal | UnitMean) or not isinstance(part.of, LatticeSum):
         return None
@@ -145,7 +145,7 @@ def _summed_by_pairs(part: Part, chosen: Chosen) -> LatticeSum | None:
     return part.of if largest * int(chosen.pairs().rows.max(initial=0)) <= _LARGEST_SUM else None
 
 
-def unit_sum_of(part: Part, cells: int, rows: Relation, chosen: Chosen | None) -> Accumulator:
+def unit_sum_of(part: Part, cells: int, rows: Relation, chosen: UnitRows | None) -> Accumulator:
     """Adds up a part of units over so many groups; `chosen` are the rows that count."""
     if isinstance(part, CountDistinct):
         return DistinctTotal(DistinctPart(part, cells, rows))

@@ -39,7 +39,7 @@ def _runs(numbers: Numbers) -> tuple[Numbers, Numbers]:
     return starts[run], ends[run] if len(starts) else np.zeros(0, dtype=np.int64)
 
 
-class Framed:
+class FrameBounds:
     """The frame of each place: from `low` to before `high`. numbers: the order values of a frame by RANGE, by place, as
     they rise."""
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpsql.executors.pandas.cells import LARGEST_INTEGER
 from dpsql.executors.pandas.ranking import Numbers
-from dpsql.executors.pandas.window_frames import Framed, Layout, present
+from dpsql.executors.pandas.window_frames import FrameBounds, Layout, present
 from dpsql.plan.expressions import Array, Vector
 from dpsql.plan.windows import WindowCall
 from dpsql.schema.columns import Type
@@ -67,7 +67,7 @@ def gathered(argument: Vector, places: Numbers) -> Vector:
     return Vector(cells.values, None if valid.all() else valid)
 
 
-def framed_value(call: WindowCall, frame: Framed, argument: Vector | None) -> Vector:
+def framed_value(call: WindowCall, frame: FrameBounds, argument: Vector | None) -> Vector:
     """COUNT, SUM, AVG, MIN and MAX of the frame of each place."""
     if argument is None:
         return Vector(frame.high - frame.low)
@@ -86,7 +86,7 @@ def framed_value(call: WindowCall, frame: Framed, argument: Vector | None) -> Ve
     return Vector(values, None if some.all() else some)
 
 
-def _extreme(name: str, frame: Framed, argument: Vector) -> Array:
+def _extreme(name: str, frame: FrameBounds, argument: Vector) -> Array:
     values = argument.values
     values = values + 0.0 if values.dtype.kind == "f" else values.astype(np.int64)
     worst = (np.inf if values.dtype.kind == "f" else 2**63 - 1) * (1 if name == "MIN" else -1)
@@ -94,7 +94,7 @@ def _extreme(name: str, frame: Framed, argument: Vector) -> Array:
     return frame.extreme(held, np.minimum if name == "MIN" else np.maximum)
 
 
-def _of_sums(name: str, frame: Framed, values: Numbers, counts: Numbers) -> Array:
+def _of_sums(name: str, frame: FrameBounds, values: Numbers, counts: Numbers) -> Array:
     """Exact sums of whole numbers in two halves, as high * 2^32 + low. Running sums of fewer than 2^31 rows overflow in
     neither half."""
     high, low = frame.between(_running(values >> _LIMB)), frame.between(_running(values & _LOW))

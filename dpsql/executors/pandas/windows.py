@@ -15,10 +15,10 @@ import numpy as np
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.groups import key_codes
 from dpsql.executors.pandas.inner_aggregates import renumber
-from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts
+from dpsql.executors.pandas.made import DerivedColumns, Made, encoded_texts
 from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, stable_order
 from dpsql.executors.pandas.relations import Part, Relation
-from dpsql.executors.pandas.window_frames import Framed, Layout
+from dpsql.executors.pandas.window_frames import FrameBounds, Layout
 from dpsql.executors.pandas.window_values import framed_value, gathered, other_row, place_of
 from dpsql.plan.expressions import DTYPES, Array, Bools, Column, Expr, Vector, blank
 from dpsql.plan.nodes import Windows
@@ -38,7 +38,7 @@ def windowed(node: Windows, rows: Relation) -> Relation:
         column.name: (column.type, partial(work.made, call))
         for call, column in zip(node.calls, node.columns, strict=True)
     }
-    part = Part(MadeColumns(rows.rows, makers))
+    part = Part(DerivedColumns(rows.rows, makers))
     return Relation(rows.rows, {**rows.parts, node.columns[0].table: part}, rows.units)
 
 
@@ -74,7 +74,7 @@ class _Work:
             assert argument is not None  # LAG and LEAD have one
             default = None if call.default is None else evaluated(call.default, self.rows).at(layout.order)
             return other_row(call, layout, argument, default)
-        frame = Framed(layout, call.frame, partial(self._numbers, call.order, layout))
+        frame = FrameBounds(layout, call.frame, partial(self._numbers, call.order, layout))
         if family == "row":
             assert argument is not None  # as above
             places = frame.first(argument, call) if call.function.name == "FIRST_VALUE" else frame.last(argument, call)

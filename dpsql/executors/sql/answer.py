@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.core.exact import ExactPlan, ExactTable, Grid
-from dpsql.executors.rows_together import RowsTogether
+from dpsql.executors.rows_together import PublicKeyRows
 from dpsql.executors.sql.answers import Answer, Cells, joined
 from dpsql.executors.sql.statement import Section
 from dpsql.plan.domains import vector_of
@@ -93,7 +93,7 @@ def _cells(plan: ExactPlan, answer: Answer) -> NDArray[np.int64]:
     codes = [cells.astype(np.int64) for cells, _ in answer.keys]  # of no rows an engine may not say what they are
     for axis in axes_of(plan.keys):
         own = [codes[key] for key in axis.keys]
-        place = place * axis.cells + (own[0] if len(own) == 1 else RowsTogether(axis, plan.keys)(own))
+        place = place * axis.cells + (own[0] if len(own) == 1 else PublicKeyRows(axis, plan.keys)(own))
     return place
 
 

@@ -14,7 +14,7 @@ from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, repr=False)
-class Asked:
+class SemiJoin:
     """A source, the marks that stood on it with whether rows that have them are kept (else those that have not), and
     the predicates that read none of them."""
 
@@ -23,7 +23,7 @@ class Asked:
     rest: tuple[Expr, ...]
 
 
-def asked(node: Filter) -> Asked | None:
+def asked(node: Filter) -> SemiJoin | None:
     """The filter, with others right below it, as this; None where it is none."""
     marks: list[Mark] = []
     terms, source = terms_of_filters(node)
@@ -36,7 +36,7 @@ def asked(node: Filter) -> Asked | None:
     between = any(not made.isdisjoint(columns(each)) for mark in marks for each in _read(mark))
     if not marks or None in kept or between or len(terms) > len(rest) + len(marks):
         return None
-    return Asked(source, tuple((mark, bool(keep)) for mark, keep in zip(marks, kept, strict=True)), rest)
+    return SemiJoin(source, tuple((mark, bool(keep)) for mark, keep in zip(marks, kept, strict=True)), rest)
 
 
 def terms_of_filters(source: Source) -> tuple[list[Expr], Source]:

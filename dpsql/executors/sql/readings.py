@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpsql.core.exact import SHARE_STEPS, Edges, LatticeProduct, LatticeShare, LatticeSum, Leading
+from dpsql.core.exact import SHARE_STEPS, Edges, LatticeProduct, LatticeShare, LatticeSum, LeadingDigits
 from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.plan.query import GroupKey
@@ -144,7 +144,7 @@ _NORMAL = real(2.0**-1022)
 """The least number whose first digit is not 0."""
 
 
-def leading_text(of: Leading, value: str, dialect: Dialect) -> str:
+def leading_text(of: LeadingDigits, value: str, dialect: Dialect) -> str:
     """The place of a value by its leading digits. The power of two is the largest that is at most its size: a logarithm
     says which, or the next. All else is exact: a number over a power of two, and by how much that is more than 1, as
     many times as there are places. Below the least number whose first digit is not 0 there is one power for all."""
@@ -240,10 +240,10 @@ def with_code_of(key: GroupKey, value: str, rows: Rows, writer: Writer, lists: L
     return replace(rows, text=writer.select(f"{dialect.all_but(extra)}, {made} AS {code}", join)), code
 
 
-def with_place(of: Edges | Leading, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
+def with_place(of: Edges | LeadingDigits, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
     """The rows with the place of a value, which is a column, by leading digits or by how many edges are less."""
     place = writer.names.fresh("p")
-    if isinstance(of, Leading):
+    if isinstance(of, LeadingDigits):
         text = f"{leading_text(of, value, writer.dialect)} AS {place}"
         return replace(rows, text=writer.select(f"*, {text}", rows.text)), place
     if len(of.edges) <= MOST_HALVED:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.sql.dialect import StoredTable
 from dpsql.executors.sql.rows import Name, Rows, Writer
-from dpsql.executors.sql.seen import NOTHING, Seen
+from dpsql.executors.sql.seen import NOTHING, ColumnFacts
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
@@ -28,7 +28,7 @@ class Scans:
         writer: Writer,
         tables: Mapping[str, StoredTable],
         read: frozenset[Name],
-        seen: Seen = NOTHING,
+        seen: ColumnFacts = NOTHING,
         *,
         units: bool,
     ) -> None:

@@ -19,7 +19,7 @@ from dpsql.schema.units import Lookup
 
 
 @dataclass(frozen=True)
-class Seen:
+class ColumnFacts:
     """Columns as table.column, tables by their names, both folded. unique: no two cells that are not NULL are alike;
     plain: each cell is what tells it apart; most: the most rows that one unit has; alike: the most rows of a public
     table that have one cell."""
@@ -33,7 +33,7 @@ class Seen:
         return f"{table}.{column}".casefold() in self.unique
 
 
-NOTHING = Seen()
+NOTHING = ColumnFacts()
 Path = tuple[Lookup, ...]
 
 
@@ -55,7 +55,7 @@ def is_lookup(node: Join) -> bool:
     return node.matches == 1 and bool(node.keys)
 
 
-def one_unit(keys: Sequence[Pair], left: Source, right: Source, seen: Seen) -> bool:
+def one_unit(keys: Sequence[Pair], left: Source, right: Source, seen: ColumnFacts) -> bool:
     """Whether rows of people that are equal in these keys are of one unit, of sides which have one."""
     sides = [{scan.name: scan for scan in _beside(source)} for source in (left, right)]
     for pair in keys:
@@ -65,7 +65,7 @@ def one_unit(keys: Sequence[Pair], left: Source, right: Source, seen: Seen) -> b
     return False
 
 
-def _paths(expr: object, scans: Mapping[str, Scan], seen: Seen) -> frozenset[Path]:
+def _paths(expr: object, scans: Mapping[str, Scan], seen: ColumnFacts) -> frozenset[Path]:
     """The paths by which a column says whose row it is."""
     scan = scans.get(expr.table) if isinstance(expr, Column) else None
     if scan is None or not isinstance(expr, Column) or scan.table.unit is None:
@@ -95,29 +95,29 @@ def _beside(source: Source) -> Iterator[Scan]:
 
 
 @singledispatch
-def most_of_unit(source: Source, _seen: Seen) -> int | None:
+def most_of_unit(source: Source, _seen: ColumnFacts) -> int | None:
     """The most rows of a source that one unit has; None where it is not known."""
     raise TypeError(type(source).__name__)
 
 
 @most_of_unit.register
-def _(source: Scan, seen: Seen) -> int | None:
+def _(source: Scan, seen: ColumnFacts) -> int | None:
     return seen.most.get(source.table.name.casefold())
 
 
 @most_of_unit.register
-def _(source: Filter | Mark | PerUnit | Windows, seen: Seen) -> int | None:
+def _(source: Filter | Mark | PerUnit | Windows, seen: ColumnFacts) -> int | None:
     return most_of_unit(source.input, seen)
 
 
 @most_of_unit.register
-def _(source: RowLimit, seen: Seen) -> int | None:
+def _(source: RowLimit, seen: ColumnFacts) -> int | None:
     below = most_of_unit(source.input, seen)
     return source.most if below is None else min(below, source.most)
 
 
 @most_of_unit.register
-def _(source: Join, seen: Seen) -> int | None:
+def _(source: Join, seen: ColumnFacts) -> int | None:
     """A row that stays without a match is one, too."""
     left, scan = most_of_unit(source.left, seen), scan_below(source.right)
     if left is None:
@@ -132,6 +132,6 @@ def _(source: Join, seen: Seen) -> int | None:
 
 
 @most_of_unit.register
-def _(source: Union, seen: Seen) -> int | None:
+def _(source: Union, seen: ColumnFacts) -> int | None:
     known = [most_of_unit(branch.input, seen) for branch in source.branches]
     return None if None in known else sum(each for each in known if each is not None)

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.sensitivity import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
 from dpsql.plan.expressions import Expr, Literal
 from dpsql.plan.facts import fact
 from dpsql.release.design.alternatives import (
+    KnownConditions,
     State,
-    Told,
-    Undecided,
+    UndecidedCondition,
     conditions_of,
     made,
     states_of,
     value_in,
 )
-from dpsql.release.itself import Itself
+from dpsql.release.itself import IdentityKey
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -51,11 +51,11 @@ class Cell:
 
 def cells_of(analysis: Analysis) -> tuple[Cell, ...]:
     """The cells that a query's aggregates tell apart; none where there is one only, or too many."""
-    return _cells_of(Itself(analysis))
+    return _cells_of(IdentityKey(analysis))
 
 
 @lru_cache(maxsize=64)
-def _cells_of(of: Itself[Analysis]) -> tuple[Cell, ...]:
+def _cells_of(of: IdentityKey[Analysis]) -> tuple[Cell, ...]:
     analysis = of.value
     measured = analysis.measured
     if not analysis.private or not all(map(_of_rows, measured)):
@@ -63,7 +63,7 @@ def _cells_of(of: Itself[Analysis]) -> tuple[Cell, ...]:
     read = [each for m in measured for each in m.aggregation.arguments]
     try:
         apart = _told_apart(analysis, [condition for each in read for condition in conditions_of(each)])
-    except Undecided:
+    except UndecidedCondition:
         return ()
     if apart is None:
         return ()
@@ -71,12 +71,12 @@ def _cells_of(of: Itself[Analysis]) -> tuple[Cell, ...]:
     most = _MOST_CHANGED if analysis.neighbours is Neighbours.BOUNDED else MOST_CELLS
     if not 2 <= len(rows) <= min(most, 4 * len(measured) + 4):
         return ()
-    told = Told(states)
+    told = KnownConditions(states)
     asked = {values: _is_asked(measured, values) for values in rows}
     return tuple(Cell(told.of(own) if asked[values] else None, values) for values, own in rows.items())
 
 
-def _of_rows(m: Measured) -> bool:
+def _of_rows(m: MeasuredAggregation) -> bool:
     """Whether an aggregate adds up rows, of values in bounds that factors of doubles are good for."""
     held = [each.range for each in (m.argument, m.other) if each is not None and m.sum is not None]
     small = all(each.bounded and each.magnitude < _LARGEST for each in held)
@@ -113,7 +113,7 @@ def _values(analysis: Analysis, states: list[State] | None) -> list[tuple[Value,
     return [tuple(_value(m, state, analysis) for m in analysis.measured) for state in states]
 
 
-def _value(m: Measured, state: State, analysis: Analysis) -> Value:
+def _value(m: MeasuredAggregation, state: State, analysis: Analysis) -> Value:
     """What an aggregate's arguments come to; one of two counts where the other is there."""
     if m.aggregation.argument is None:
         return ONE, None
@@ -124,7 +124,7 @@ def _value(m: Measured, state: State, analysis: Analysis) -> Value:
     return NOTHING if first is None or other is None else (first, other)
 
 
-def _one(m: Measured, argument: Expr, state: State, analysis: Analysis) -> Expr | None:
+def _one(m: MeasuredAggregation, argument: Expr, state: State, analysis: Analysis) -> Expr | None:
     value = value_in(argument, state)
     if isinstance(value, Literal):
         return None if value.value is None else ONE if m.sum is None else value
@@ -132,12 +132,12 @@ def _one(m: Measured, argument: Expr, state: State, analysis: Analysis) -> Expr 
     return ONE if m.sum is None and sure else value
 
 
-def _is_asked(measured: Sequence[Measured], values: Sequence[Value]) -> bool:
+def _is_asked(measured: Sequence[MeasuredAggregation], values: Sequence[Value]) -> bool:
     """Whether any aggregate asks for rows of a cell. Others need no alternative: they are the rest."""
     return any(counts(m, value) or is_summed(value) for m, value in zip(measured, values, strict=True))
 
 
-def counts(m: Measured, value: Value) -> bool:
+def counts(m: MeasuredAggregation, value: Value) -> bool:
     """Whether an aggregate asks for the number of rows where its arguments come to a value."""
     first, _ = value
     if first is None:

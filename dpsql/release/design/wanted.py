@@ -8,7 +8,7 @@ from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GroupRequirement:
     """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
     `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
     `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
@@ -28,7 +28,7 @@ class Wanted:
     public: ExactPlan | None = None
 
     @classmethod
-    def of(cls, query: Query, *, of_units: bool, public: ExactPlan | None = None) -> Wanted:
+    def of(cls, query: Query, *, of_units: bool, public: ExactPlan | None = None) -> GroupRequirement:
         """What a query wants of it."""
         levels = bool(query.plan.sets)
         return cls(of_units=of_units, levels=levels, divides=query.divides, compares=query.compares, public=public)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpsql.core.classes import law_of
 from dpsql.core.measurement import Share
 from dpsql.release.intervals.widths import in_coordinates
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import SOME_ROWS
 
@@ -67,7 +67,7 @@ class Window:
     least: float = -math.inf
     edge: float = 1.0
 
-    def noisy(self, release: Release, released: Released) -> Floats | None:
+    def noisy(self, release: Release, released: ReleasedValues) -> Floats | None:
         """The noisy values, in steps; None where what is released does not tell them."""
         value = combined(release, released, self.weights)
         if value is None:
@@ -88,7 +88,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Ways:
+class ShownCases:
     """A row is shown in one of two ways, which its noisy count tells (`count`, a feature): `some` where that is 1 or
     more, `few` below. Intervals that hold given the way that each row was shown in hold given that it is shown."""
 
@@ -102,13 +102,13 @@ class Ways:
 
 
 @dataclass(frozen=True)
-class Given:
+class ShownCondition:
     """That a row is shown: its windows, of different values. `ways`: those that depend on the row. `unread`: the
     coordinates of conditions that are not windows, a set for each. `ranked`: the coordinates by which some of `among`
     rows were chosen, for each such choice (an order and a limit)."""
 
     windows: tuple[Window, ...] = ()
-    ways: tuple[Ways, ...] = ()
+    ways: tuple[ShownCases, ...] = ()
     unread: tuple[frozenset[int], ...] = ()
     ranked: tuple[frozenset[int], ...] = ()
     among: int = 1
@@ -118,7 +118,7 @@ class Given:
         """Whether noise decided which rows there are."""
         return bool(self.windows or self.ways or self.unread or self.ranked)
 
-    def further(self, *conditions: Window | Ways | frozenset[int]) -> Given:
+    def further(self, *conditions: Window | ShownCases | frozenset[int]) -> ShownCondition:
         """With more conditions. Of rows that were ranked, conditions on their noise are not read: what the rows have in
         common is then not independent any more."""
         windows, ways, unread = [*self.windows], [*self.ways], [*self.unread]
@@ -126,8 +126,8 @@ class Given:
             if isinstance(each, frozenset):
                 unread.append(each)
             elif self.ranked:
-                unread.append(each.coordinates if isinstance(each, Ways) else frozenset(each.weights))
-            elif isinstance(each, Ways):
+                unread.append(each.coordinates if isinstance(each, ShownCases) else frozenset(each.weights))
+            elif isinstance(each, ShownCases):
                 ways.append(each)
             else:
                 same = next((i for i, other in enumerate(windows) if other.weights == each.weights), None)
@@ -137,7 +137,7 @@ class Given:
                     windows[same] = windows[same].within(each)
         return replace(self, windows=tuple(windows), ways=tuple(ways), unread=tuple(unread))
 
-    def of_rows(self, released: Released) -> Iterator[tuple[Places, Given]]:
+    def of_rows(self, released: ReleasedValues) -> Iterator[tuple[Places, ShownCondition]]:
         """Rows that were shown in the same ways, and what that says of each."""
         some = np.stack([released.values[each.count] >= SOME_ROWS for each in self.ways])
         if not released.groups:
@@ -148,7 +148,7 @@ class Given:
             found = replace(self, ways=(), ranked=()).further(*itertools.chain(*taken))
             yield np.flatnonzero(which.ravel() == number), replace(found, ranked=self.ranked)
 
-    def chosen(self, by: frozenset[int], among: int) -> Given:
+    def chosen(self, by: frozenset[int], among: int) -> ShownCondition:
         """Some of so many rows, chosen by noise of these coordinates. Intervals that hold for all the rows at once hold
         for those: of rows that were ranked before there were more."""
         return replace(self, ranked=(*self.ranked, by), among=max(among, self.among))
@@ -174,10 +174,10 @@ class Given:
         return any(release.share_noise(reached, each) for each in self.unread)
 
 
-def threshold_of(release: Release) -> Given:
+def threshold_of(release: Release) -> ShownCondition:
     """What a release's own threshold says of the rows that it shows. (Groups that are chosen with noise of its own say
     nothing.) A group that exists has a row at least, which adds `one_row` steps to its count."""
-    given = Given()
+    given = ShownCondition()
     for place, height in release.selection.conditions:
         share = release.share_of(place)
         given = given if share is None else given.further(_reaching(release, share, place, height))
@@ -200,7 +200,7 @@ def _reaching(release: Release, share: Share, place: int, height: int) -> Window
     return Window({place: unit}, unit, tail, low=float(low), least=float(one), edge=edge)
 
 
-def combined(release: Release, released: Released, weights: Weights) -> Floats | None:
+def combined(release: Release, released: ReleasedValues, weights: Weights) -> Floats | None:
     """The noisy values of a combination of coordinates, from features; None where those do not tell it."""
     lattice = release.lattice
     if lattice.features is None:
@@ -221,7 +221,7 @@ def combined(release: Release, released: Released, weights: Weights) -> Floats |
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class WindowMultiple:
     """Values that are a multiple of a window's, with `weights`, and what has no noise. `noisy`: those of the window."""
 
     window: Window
@@ -254,7 +254,7 @@ def along(weights: Weights, window: Window) -> bool:
 
 
 def raised_levels(
-    release: Release, released: Released, windows: Sequence[Window], level: float
+    release: Release, released: ReleasedValues, windows: Sequence[Window], level: float
 ) -> Iterator[tuple[Places, float]]:
     """Rows and the level that their intervals need: at least 1 - (19/20) (1 - level) P(all windows). Chances are
     rounded down to a few, so that there are few levels; one of 1 says that no interval will do.

@@ -28,7 +28,7 @@ LOOK = 0.05
 """Seconds between two looks at how much memory a worker has that is at work."""
 
 
-class Ended(Exception):
+class WorkerEnded(Exception):
     """A worker ended over a message: `reason` is "died", "deadline" or UNSENT."""
 
     def __init__(self, reason: str) -> None:
@@ -36,11 +36,11 @@ class Ended(Exception):
         self.reason = reason
 
 
-class TooLarge(Ended):
+class WorkerTooLarge(WorkerEnded):
     """It was ended since it took more memory than it may have, which is told as its death."""
 
 
-class Halted(Exception):
+class ServingHalted(Exception):
     """Data files are not those that serving began with."""
 
 
@@ -61,7 +61,7 @@ class Files:
     def halt(self) -> NoReturn:
         """Raises Halted, now and from then on."""
         self.changed = True
-        raise Halted
+        raise ServingHalted
 
 
 class Worker:
@@ -99,12 +99,12 @@ class Worker:
         try:
             start(process)
         except (OSError, EOFError):  # what it would come from ended at that moment
-            raise Ended(UNSENT) from None
+            raise WorkerEnded(UNSENT) from None
         there.close()
         self._process, self._connection = process, here
         try:
             ready = self._received(_STARTING)
-        except TooLarge:
+        except WorkerTooLarge:
             raise InvalidSchema(
                 "a worker needs more memory for the tables than it may have.", hint="Raise [server] worker_memory."
             ) from None
@@ -117,13 +117,13 @@ class Worker:
     def _exchange(self, message: Message, deadline: float) -> Reply:
         try:
             self._started()
-        except (DPSQLError, Ended):  # whatever befell it, it did not have the message
-            raise Ended(UNSENT) from None
+        except (DPSQLError, WorkerEnded):  # whatever befell it, it did not have the message
+            raise WorkerEnded(UNSENT) from None
         try:
             self._connection.send(message)
         except OSError:
             self._kill()
-            raise Ended(UNSENT) from None
+            raise WorkerEnded(UNSENT) from None
         reply = self._received(deadline)
         if reply["outcome"] == CHANGED:
             self._files.halt()
@@ -133,11 +133,11 @@ class Worker:
         try:
             if not self._waited(deadline):
                 self._end("deadline")
-                raise Ended("deadline")
+                raise WorkerEnded("deadline")
             reply: Reply = self._connection.recv()
         except (EOFError, OSError):
             self._end("died")
-            raise Ended("died") from None
+            raise WorkerEnded("died") from None
         return reply
 
     def _waited(self, deadline: float) -> bool:
@@ -149,7 +149,7 @@ class Worker:
         while not self._connection.poll(min(LOOK, max(0, end - time.monotonic()))):
             if (self.memory or 0) > most:
                 self._end("memory")
-                raise TooLarge("died")
+                raise WorkerTooLarge("died")
             if time.monotonic() >= end:
                 return False
         return True
@@ -195,7 +195,7 @@ class Crew:
             await asyncio.gather(*(each.start() for each in [self._planner, *self._runners]))
             self._idle += self._runners
             self.ready = True
-        except Ended:
+        except WorkerEnded:
             raise LedgerError("a worker ended while it was loading the tables.") from None
         finally:
             self._begun.set()
@@ -225,7 +225,7 @@ class Crew:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._begun.wait(), _PATIENCE)
         if not self.ready:
-            raise Ended(UNSENT)
+            raise WorkerEnded(UNSENT)
 
     @property
     def places(self) -> int:
@@ -234,7 +234,7 @@ class Crew:
 
     def _check_files(self) -> None:
         if self.files.changed:
-            raise Halted
+            raise ServingHalted
 
     @property
     def ended(self) -> Counter[str]:

@@ -65,7 +65,7 @@ def written(content: bytes, form: str) -> bytes:
     return stream.getvalue()
 
 
-class Drawing:
+class PlotProcess:
     """The process, begun when it is first needed, and anew where it ended."""
 
     def __init__(self) -> None:

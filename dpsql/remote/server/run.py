@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServerSetup:
     """What is served, and where. Raises InvalidArgument for plain HTTP, or with what must be on there, on an address
     that others can reach."""
 
@@ -82,7 +82,7 @@ class Serving:
         return frozenset({f"{name}:{port}" for name in (shown, "localhost", "127.0.0.1")})
 
 
-def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
+def serve(serving: ServerSetup, words: Mapping[str, str] | None = None) -> None:
     """Serve until SIGINT or SIGTERM; queries that run then come to their end. words: of a command line, in place of
     those of the schema's [server]. Raises DPSQLError before it has begun."""
     check_finished(serving.schema)
@@ -104,7 +104,7 @@ def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
         asyncio.run(_serve(serving, schema, uvicorn))
 
 
-async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
+async def _serve(serving: ServerSetup, schema: Schema, uvicorn: Any) -> None:
     import signal
 
     from dpsql.remote.server.guard import MOST_HEADER, Guard
@@ -159,7 +159,7 @@ def _limit_handshakes() -> None:
     loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE)
 
 
-def _bound(serving: Serving, words: ServerWords) -> Any:
+def _bound(serving: ServerSetup, words: ServerWords) -> Any:
     """The socket of that address. Raises InvalidArgument."""
     import socket
 
@@ -177,7 +177,7 @@ def _bound(serving: Serving, words: ServerWords) -> Any:
     return bound
 
 
-def _metrics_at(serving: Serving, schema: Schema) -> Path | None:
+def _metrics_at(serving: ServerSetup, schema: Schema) -> Path | None:
     """Beside the owner's file, where the path is no whole one."""
     return serving.schema.parent / schema.server.metrics if schema.server.metrics else None
 
@@ -207,7 +207,7 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
     from dpsql.remote.server.app import application
     from dpsql.remote.server.crew import Crew
     from dpsql.remote.server.doors import Door
-    from dpsql.remote.server.drawing import Drawing
+    from dpsql.remote.server.drawing import PlotProcess
     from dpsql.remote.server.free_keys import FreeKeys
     from dpsql.remote.server.jobs import Jobs
     from dpsql.remote.server.journal import Journal
@@ -219,7 +219,7 @@ async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
     free, ledger = FreeKeys(access_file(schema).with_suffix(".free")), ledger_of(schema)
-    drawing, links = Drawing(), Links(links_file(schema))
+    drawing, links = PlotProcess(), Links(links_file(schema))
     crew = Crew(Config(str(schema.file), run, words), runners=words.workers, deadline=words.deadline)
     try:
         door = Door(access_file(schema), ledger, journal, words)

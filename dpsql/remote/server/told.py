@@ -18,7 +18,7 @@ _MOST, _MOST_BYTES = 256, 16 * 2**20  # as many as there are plans that are reme
 
 
 @dataclass(frozen=True)
-class Written:
+class SerializedAnswer:
     """An answer as it travels, in bytes, that may be given again: but for the line below it, which says what is left
     now."""
 
@@ -27,7 +27,7 @@ class Written:
     """Those above that line."""
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Written:
+    def of(cls, said: Mapping[str, Any]) -> SerializedAnswer:
         rest = {word: value for word, value in said.items() if word not in ("notes", "footer", "replayed")}
         return cls(in_bytes(rest), tuple(said["notes"][:-1]))
 
@@ -37,15 +37,15 @@ class Written:
         return now[:-1] + b"," + self.content[1:]
 
 
-class Told:
+class AnswerCache:
     """Answers of one analyst as they travel, by statement and line of the ledger, so that one which is given again and
     again is written out once. None is shown by being here: each time it is looked up who may ask, and what is due."""
 
     def __init__(self) -> None:
-        self._written: OrderedDict[tuple[int, int], tuple[PreparedQuery, Written]] = OrderedDict()
+        self._written: OrderedDict[tuple[int, int], tuple[PreparedQuery, SerializedAnswer]] = OrderedDict()
         self._bytes = 0
 
-    def find(self, place: tuple[PreparedQuery, int]) -> Written | None:
+    def find(self, place: tuple[PreparedQuery, int]) -> SerializedAnswer | None:
         """The answer to this statement in that line."""
         key = (id(place[0]), place[1])
         if key not in self._written:  # whose value holds the statement, so that nothing else has its id
@@ -53,7 +53,7 @@ class Told:
         self._written.move_to_end(key)
         return self._written[key][1]
 
-    def keep(self, place: tuple[PreparedQuery, int], written: Written) -> None:
+    def keep(self, place: tuple[PreparedQuery, int], written: SerializedAnswer) -> None:
         """Keep it; the oldest are let go of where there are too many."""
         self._written[id(place[0]), place[1]] = (place[0], written)
         self._bytes += len(written.content)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.sql.foreign.kinds import Kind
-from dpsql.sql.foreign.reading import TIMES, Reading
+from dpsql.sql.foreign.reading import TIMES, DialectText
 
 
-def division(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def division(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """Where it is that of whole numbers, it has no remainder."""
     if not node.args.get("typed"):
         return None
@@ -24,19 +24,19 @@ def division(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return None
 
 
-def rounded(node: exp.Expr, _: Reading) -> exp.Expr | None:
+def rounded(node: exp.Expr, _: DialectText) -> exp.Expr | None:
     if node.args.get("truncate") is None:
         return None
     return exp.Trunc(this=node.this, decimals=node.args.get("decimals"))
 
 
-def logarithm(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def logarithm(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     if node.expression is None or reading.habits.name not in ("presto", "athena"):
         return None
     return exp.Log(this=node.expression, expression=node.this)  # sqlglot takes the base for the number
 
 
-def cast(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def cast(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     assert isinstance(node, exp.Cast)
     to, kind, habits = node.to, reading.kinds.of(node.this), reading.habits
     if to.is_type(*exp.DataType.TEXT_TYPES) and to.expressions:
@@ -59,14 +59,14 @@ def cast(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return type(node)(this=inner, to=to.copy())
 
 
-def converted(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def converted(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     if node.args.get("style") is not None:
         raise reading.refused(node, "CONVERT with a style is not supported.", "Write FORMAT(x, 'yyyy-MM-dd').")
     made = exp.Cast(this=node.expression, to=node.this)
     return cast(made, reading) or made
 
 
-def added(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def added(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """+ and -: of dates only where a date and a number of days make a date; + of texts puts them together."""
     kinds = {reading.kinds.of(node.this), reading.kinds.of(node.expression)}
     if isinstance(node, exp.Add) and Kind.TEXT in kinds and reading.habits.name == "tsql":
@@ -78,7 +78,7 @@ def added(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return None
 
 
-def extreme(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def extreme(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """GREATEST and LEAST, which sqlglot writes so that they are NULL beside a NULL where the node says so."""
     if reading.habits.skips_nulls is None:
         raise reading.uncertain(node, "GREATEST beside a NULL", "Write CASE WHEN a > b THEN a ELSE b END.")
@@ -86,7 +86,7 @@ def extreme(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return None
 
 
-def spread(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def spread(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """STDDEV and VARIANCE: of a sample, or of all there are."""
     samples, standard = reading.habits.samples, isinstance(node, exp.Stddev)
     if samples is None:

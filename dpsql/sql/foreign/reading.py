@@ -18,7 +18,7 @@ TIMES = {Kind.DAY, Kind.MOMENT}
 
 
 @dataclass(frozen=True)
-class Reading:
+class DialectText:
     """A text that is read: the user's words, the dialect's habits, the kinds of expressions."""
 
     sql: str
@@ -51,7 +51,7 @@ class Reading:
         return self.refused(node, f"{word} of {self.habits.name} has no counterpart here that means the same.", hint)
 
 
-Rule = Callable[[exp.Expr, Reading], exp.Expr | None]
+Rule = Callable[[exp.Expr, DialectText], exp.Expr | None]
 """A node to what stands in its place, None where it stays; raises UnsupportedSQL."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from dpsql.sql.foreign import numbers, texts, times
-from dpsql.sql.foreign.reading import TIMES, Reading, Rule, called, number
+from dpsql.sql.foreign.reading import TIMES, DialectText, Rule, called, number
 
 _NAMES = {
     "tsql": {"STDEVP": "STDDEV_POP", "VAR": "VAR_SAMP", "VARP": "VAR_POP"},
@@ -16,7 +16,7 @@ _NAMES = {
 """Functions that sqlglot knows by no class, and what they are called here."""
 
 
-def _anonymous(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def _anonymous(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     name = node.name.upper()
     own = _NAMES.get(reading.habits.name, {}).get(name)
     if own is not None:
@@ -28,7 +28,7 @@ def _anonymous(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     raise reading.unread(node)
 
 
-def _limit(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def _limit(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     options = node.args.get("limit_options")
     if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
         raise reading.refused(node, "a share of the rows, and rows with ties, are not read as a limit.")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dpsql.sql.foreign.reading import Reading, called, number
+from dpsql.sql.foreign.reading import DialectText, called, number
 
 
-def like(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def like(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     pattern = node.expression
     if isinstance(pattern, exp.Literal | exp.RawString) and "\\" in pattern.name:
         raise reading.refused(node, "LIKE with a backslash is not read.", "Write LIKE '50!%' ESCAPE '!'.")
     return exp.ILike(this=node.this, expression=pattern) if reading.habits.ignores_case else None
 
 
-def length(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def length(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     inner = node.this
     if reading.habits.name == "tsql":  # LEN counts no blanks at the end
         inner = called("RTRIM", inner.this if isinstance(inner, exp.Cast) else inner)
@@ -23,7 +23,7 @@ def length(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return called("LENGTH", inner)
 
 
-def substring(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def substring(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     start = node.args.get("start")
     if not (isinstance(start, exp.Literal) and start.is_int and int(start.name) >= 1):
         raise reading.uncertain(
@@ -33,13 +33,13 @@ def substring(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return called("SUBSTRING", node.this, start, *([] if length is None else [length]))
 
 
-def place(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def place(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     if node.args.get("position") is not None or node.args.get("occurrence") is not None:
         raise reading.refused(node, "a search that begins later in a text is not supported.")
     return None
 
 
-def piece(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def piece(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """SPLIT_PART: engines agree on places from 1 and separators of a letter or more."""
     separator, place = node.args.get("delimiter"), node.args.get("part_index")
     if not _is_text(separator) or not (isinstance(place, exp.Literal) and place.is_int and int(place.name) >= 1):
@@ -48,7 +48,7 @@ def piece(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return called("SPLIT_PART", node.this, separator, place)
 
 
-def element(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def element(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """SPLIT(x, '-')[0]: a piece of a text, NULL where it has not so many."""
     split, at = node.this, node.expressions[0] if len(node.expressions) == 1 else None
     plain = isinstance(split, exp.Split) or (isinstance(split, exp.RegexpSplit) and _is_plain(split.expression))
@@ -76,7 +76,7 @@ def _is_plain(node: object) -> bool:
     return isinstance(node, exp.Literal) and not set(node.name) & set("\\.[](){}*+?|^$")
 
 
-def _pattern(node: exp.Expr, reading: Reading) -> exp.Expr:
+def _pattern(node: exp.Expr, reading: DialectText) -> exp.Expr:
     """The pattern of a node, as one that takes capital and small letters for the same where the dialect does."""
     pattern: exp.Expr = node.expression
     if not reading.habits.ignores_case:
@@ -86,14 +86,14 @@ def _pattern(node: exp.Expr, reading: Reading) -> exp.Expr:
     return exp.Literal.string(f"(?i){pattern.name}")
 
 
-def matches(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def matches(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     if node.args.get("flag") is not None:
         raise reading.refused(node, "flags of a pattern are not read.", "Write (?i) at its beginning.")
     whole = node.args.get("full_match") or isinstance(node, exp.RegexpFullMatch)
     return called("REGEXP_FULL_MATCH" if whole else "REGEXP_MATCHES", node.this, _pattern(node, reading))
 
 
-def extracted(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def extracted(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """Where nothing matches, NULL or an empty text, as in the dialect."""
     if any(node.args.get(each) is not None for each in ("position", "occurrence", "parameters")):
         raise reading.refused(node, "REGEXP_EXTRACT takes a text, a pattern and a group here.")
@@ -112,7 +112,7 @@ def extracted(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return exp.Case(ifs=[exp.If(this=matched, true=part)])
 
 
-def joined(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def joined(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """|| and CONCAT: for Oracle a NULL is an empty text in them."""
     if reading.habits.name != "oracle":
         return None

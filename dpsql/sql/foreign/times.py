@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dpsql.sql.foreign.reading import Reading, called, number
+from dpsql.sql.foreign.reading import DialectText, called, number
 
 _DAYS_OF_WEEK = {"DAYOFWEEK", "DOW", "WEEKDAY"}
 _WEEKS = {"WEEK", "WEEKOFYEAR"}
@@ -27,7 +27,7 @@ _UNITS = {
 _ISO = {"%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f"}
 
 
-def part(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def part(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     word = node.this.name.upper()
     if word in _DAYS_OF_WEEK:
         return day_of_week(node.expression, node, reading)
@@ -39,7 +39,7 @@ def part(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return exp.Extract(this=exp.Var(this=word), expression=node.expression)
 
 
-def day_of_week(time: exp.Expr, node: exp.Expr, reading: Reading) -> exp.Expr:
+def day_of_week(time: exp.Expr, node: exp.Expr, reading: DialectText) -> exp.Expr:
     sunday = reading.habits.sunday
     if sunday is None:
         raise reading.uncertain(node, "the number of a day in its week", "")
@@ -49,18 +49,18 @@ def day_of_week(time: exp.Expr, node: exp.Expr, reading: Reading) -> exp.Expr:
     return day if sunday == 0 else exp.Paren(this=exp.Add(this=day, expression=number(sunday)))
 
 
-def iso_day(node: exp.Expr, _: Reading) -> exp.Expr | None:
+def iso_day(node: exp.Expr, _: DialectText) -> exp.Expr | None:
     return called("ISODOW", node.this)
 
 
-def week(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def week(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     always = isinstance(node, exp.WeekOfYear)  # of ISO 8601 wherever it is called so
     if node.args.get("mode") is not None or not (always or reading.habits.iso_weeks):
         raise reading.uncertain(node, "WEEK", "Write WEEKOFYEAR or ISOWEEK where the dialect has it.")
     return called("WEEK", node.this)
 
 
-def cut(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def cut(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """DATE_TRUNC; a week that begins on Sunday is written by sqlglot."""
     unit = node.args.get("unit")
     if isinstance(unit, exp.WeekStart):
@@ -75,7 +75,7 @@ def cut(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return called("DATE_TRUNC", exp.Literal.string(word.removeprefix("ISO").lower()), node.this)
 
 
-def apart(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def apart(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """The time from the second argument to the first, as sqlglot orders them."""
     unit, later, earlier = node.args.get("unit"), node.this, node.expression
     if isinstance(unit, exp.WeekStart):
@@ -92,7 +92,7 @@ def apart(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return called("DATE_SUB" if whole else "DATE_DIFF", exp.Literal.string(word.lower()), earlier, later)
 
 
-def read(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def read(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """A constant that is read by a format: where this is that of ISO 8601, a cast reads it too."""
     pattern = node.args.get("format")
     if not (isinstance(node.this, exp.Literal) and isinstance(pattern, exp.Literal) and pattern.name in _ISO):
@@ -102,7 +102,7 @@ def read(node: exp.Expr, reading: Reading) -> exp.Expr | None:
     return exp.Cast(this=node.this, to=exp.DataType.build("DATE" if isinstance(node, exp.StrToDate) else "TIMESTAMP"))
 
 
-def as_text(node: exp.Expr, reading: Reading) -> exp.Expr | None:
+def as_text(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     """TO_CHAR, whose format is in PostgreSQL's words."""
     pattern = node.args.get("format")
     if not isinstance(pattern, exp.Literal):

@@ -13,12 +13,12 @@ from sqlglot.tokens import Token
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect import Private
+from dpsql.sql.dialect import PrivacyDialect
 from dpsql.sql.foreign.forms import EVERYWHERE
 from dpsql.sql.foreign.kinds import KIND, Kinds
 from dpsql.sql.foreign.names import Habits, habits_of
 from dpsql.sql.foreign.places import place_in
-from dpsql.sql.foreign.reading import Reading
+from dpsql.sql.foreign.reading import DialectText
 from dpsql.sql.foreign.rules import READ_IN_OTHERS, RULES
 from dpsql.sql.parse import EXPLAIN_PRIVACY, checked_text, checked_tokens, parsed
 
@@ -57,9 +57,9 @@ def translate(sql: object, dialect: object, catalog: Catalog) -> Translation:
     explain = EXPLAIN_PRIVACY.match(text)
     before = text[: explain.end()] if explain else ""
     words, tree, after = _read(" " * len(before) + text[len(before) :], habits)
-    reading = Reading(text, habits, Kinds(tree, catalog.tables.values()))
+    reading = DialectText(text, habits, Kinds(tree, catalog.tables.values()))
     try:
-        written = Private().generate(
+        written = PrivacyDialect().generate(
             _in_own_words(tree, reading), unsupported_level=ErrorLevel.IMMEDIATE, comments=False
         )
     except SqlglotError:  # it cannot be written, or a part of it be read
@@ -81,7 +81,7 @@ def _read(text: str, habits: Habits) -> tuple[list[Token], exp.Query, str]:
     return words[:place], tree, after
 
 
-def _in_own_words(tree: exp.Query, reading: Reading) -> exp.Query:
+def _in_own_words(tree: exp.Query, reading: DialectText) -> exp.Query:
     """The tree with every rule applied, innermost nodes first. Raises UnsupportedSQL."""
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Select) and node.args.get("kind"):

@@ -20,7 +20,7 @@ from dpsql.core.ledger.account import Account, Part
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import FileStore
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.lines import FORMAT, From, Note, UnknownLine
+from dpsql.core.ledger.lines import FORMAT, FormatChange, Note, UnknownLine
 from dpsql.core.ledger.reading import read_line
 from dpsql.core.ledger.units import TableUnit, UnitKind
 from dpsql.core.mechanisms import CubeLaplace
@@ -315,7 +315,7 @@ def pass_over_what_has_no_form(patch: Patch) -> None:
     def written(self: Any, value: Any) -> bytes:
         try:
             return honest(self, value)
-        except canonical_text.NotCanonical:
+        except canonical_text.NoCanonicalForm:
             return b"something"
 
     patch.setattr(canonical_text.Writer, "_bytes", written)
@@ -563,7 +563,7 @@ def begin_format_2_without_a_word(patch: Patch) -> None:
 
     def append(self: Ledger, line: Any) -> int:
         self._next = self._next._replace(format=FORMAT)
-        return 0 if isinstance(line, From) else honest(self, line)
+        return 0 if isinstance(line, FormatChange) else honest(self, line)
 
     patch.setattr(Ledger, "_append", append)
 

@@ -96,7 +96,7 @@ def forget_other_predicates(patch: pytest.MonkeyPatch) -> None:
 
     def asked(node: Any) -> Any:
         parts = honest(node)
-        return parts and asked_rows.Asked(parts.source, parts.marks, ())
+        return parts and asked_rows.SemiJoin(parts.source, parts.marks, ())
 
     patch.setattr(sources, "asked", asked)
 

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.exact import CountRows, ExactPlan, InCell, LatticeSum
+from dpsql.core.exact import CellPart, CountRows, ExactPlan, LatticeSum
 from dpsql.core.loss import Allowance
 from dpsql.core.reach import sensitivity_of
 from dpsql.core.sensitivity import analyse
@@ -188,7 +188,7 @@ def row_by_row(release: Release, data: pd.DataFrame, schema: TableSchema) -> Non
     for place in range(len(data)):
         table = PandasExecutor({"t": ColumnStore(data.iloc[[place]], schema)}).execute(release.exact)
         for part, sums in zip(release.exact.parts, table.parts, strict=True):
-            held = part.of if isinstance(part, InCell) else part
+            held = part.of if isinstance(part, CellPart) else part
             low, high = (0, 1) if isinstance(held, CountRows) else (min(0, held.least), max(0, held.most))
             assert all(low <= each <= high for each in sums), part
         steps = release.coordinate_steps(table.parts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from dpsql.core.cost import Cost
-from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.core.loss import show
 from dpsql.core.samplers import fresh_key
 from dpsql.errors import InvalidArgument
@@ -41,7 +41,7 @@ def fields_of(body: bytes) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskForm:
     """What the form holds. nonce: random, of the page that held it: whatever is asked with it is paid once; quoted:
     the question and the price that its reader was shown."""
 
@@ -50,12 +50,12 @@ class Asked:
     quoted: str = ""
 
     @classmethod
-    def new(cls, fields: Mapping[str, str] | None = None) -> Asked:
+    def new(cls, fields: Mapping[str, str] | None = None) -> AskForm:
         """A form to be filled in."""
         return cls(dict(USUAL if fields is None else fields), fresh_key().hex()[:32])
 
     @classmethod
-    def of(cls, fields: Mapping[str, str]) -> Asked:
+    def of(cls, fields: Mapping[str, str]) -> AskForm:
         """What was filled in."""
         filled = {name: fields.get(name, "") for name in FIELDS}
         nonce = fields.get("nonce", "")
@@ -158,7 +158,7 @@ class Price:
         return cls(f"Spends {quote.cost} · {left}{more}", f"Ask, spends {_short(quote.cost)}", carried, warning)
 
 
-def left_in_words(left: Remaining, whole: str) -> str:
+def left_in_words(left: RemainingBudget, whole: str) -> str:
     """whole: the budget's epsilon, in words."""
     delta = f", delta {show(left.delta)}" if left.delta else ""
     return f"left epsilon {show(left.epsilon)} of {whole}{delta}"
