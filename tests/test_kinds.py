@@ -84,7 +84,7 @@ def test_only_a_trial_runs_by_other_laws():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "with_laws"
     }
-    assert using == {"release/quiet.py"}
+    assert using == {"release/dry_run.py"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema, MissingBounds
-from dpsql.schema.table_words import TABLE_WORDS, TableWords
+from dpsql.schema.table_declarations import TABLE_WORDS, TableWords
 from dpsql.schema.units import WrittenUnit, unit_word_of
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.plain import value_where
+from dpsql.answer.query_wording import value_where
 from dpsql.plan.expressions import Call, Column, Expr
 from dpsql.plan.nodes import scans_of
 from dpsql.release.intervals.widths import half_widths
@@ -83,7 +83,7 @@ def _of_spread(name: str, each: Estimate, values: Floats) -> Iterator[str]:
     """By a released standard deviation, where it is far above 0."""
     if not each.kind.is_deviation:
         return
-    from dpsql.release.estimate import estimate
+    from dpsql.release.output.estimate import estimate
 
     spread = estimate(each, values)
     whole = float(each.range.upper) - float(each.range.lower)

@@ -8,8 +8,8 @@ import numpy as np
 from dpsql.plan.expressions import Slot, walk
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import Scan
-from dpsql.release.finish import Answer
 from dpsql.release.intervals.averages import unsure_rows
+from dpsql.release.output.select import Answer
 from dpsql.release.release import Release, ReleasedValues
 
 

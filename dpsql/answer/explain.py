@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.answer.explanation_builder import LEVEL, estimate_of, explained, of_one_level
+from dpsql.answer.explanation_text import explanation
+from dpsql.answer.explanation_tree import Bounds, ExpectedNoise, Groups, ProtectedUnit, ReleaseExplanation, Sum, Width
 from dpsql.answer.html import html_text
-from dpsql.answer.reading import LEVEL, estimate_of, explained, of_one_level
 from dpsql.answer.travelling import Telling
-from dpsql.answer.tree import Bounds, ExpectedNoise, Groups, ProtectedUnit, ReleaseExplanation, Sum, Width
-from dpsql.answer.writer import explanation
 from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.plan.query import Output, format_plan
-from dpsql.release.auto_bounds import SURE
+from dpsql.release.bounds.auto_bounds import SURE
 from dpsql.release.expected_error import reference
 from dpsql.release.intervals.averages import average_at_worst
 from dpsql.release.intervals.intervals import aggregate_interval, constant_half_width

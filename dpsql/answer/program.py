@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.computed import ComputedResult
+from dpsql.answer.computed_result import ComputedResult
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result, checked_level
 from dpsql.core.cost import FREE, Cost

@@ -7,16 +7,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.reading import of_one_level
+from dpsql.answer.explanation_builder import of_one_level
 from dpsql.core.loss import show
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import scans_of
-from dpsql.release.auto_bounds import ChosenBounds
-from dpsql.release.estimate import estimate
-from dpsql.release.finish import Answer
+from dpsql.release.bounds.auto_bounds import ChosenBounds
 from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
+from dpsql.release.output.estimate import estimate
+from dpsql.release.output.select import Answer
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import ApproximateStep, Event
 from dpsql.core.exact import ExactPlan, ExactTable
-from dpsql.core.exponential import Chooser
-from dpsql.core.mechanisms import GaussianNoise, Noise, Reach
-from dpsql.core.selection import coins, show_probability, shown_at_most
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.mechanisms.exponential import Chooser
+from dpsql.core.mechanisms.noise import GaussianNoise, Noise, Reach
+from dpsql.core.selection.threshold import coins, show_probability, shown_at_most
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
 from dpsql.plan.order import order_of
 from dpsql.plan.query import GroupKey
@@ -104,7 +104,7 @@ class MeasurementNotes(Protocol):
 
     @property
     def drawn(self) -> tuple[Any, ...]:
-        """Its vectors of noise and its draws among exact counts, to be seen to be paid for (`core.paid`)."""
+        """Its vectors of noise and its draws among exact counts, to be seen to be paid for (`core.payment`)."""
         return ()
 
     @property
@@ -234,8 +234,9 @@ class GroupsByThreshold(ShownGroups):
     a coin each, which shows with the chance `below`; `noise` is that of the count, in which a unit makes `one_row`
     steps at least and `most_of_a_unit` at most. `groups`: how many can come or go with a unit.
 
-    These are shown with a chance of `delta`, all together (`core.selection`); all else is work on what has paid for the
-    noise, and coins that know no rows. Raises ValueError for a height or coins that show too often for it."""
+    These are shown with a chance of `delta`, all together (`core.selection.threshold`); all else is work on what has
+    paid for the noise, and coins that know no rows. Raises ValueError for a height or coins that show too often for
+    it."""
 
     height: int
     place: int

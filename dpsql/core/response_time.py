@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from dpsql.core.cost import Cost
 from dpsql.core.events import ApproximateStep
-from dpsql.core.samplers import discrete_laplace
+from dpsql.core.mechanisms.samplers import discrete_laplace
 from dpsql.schema.frozen import dataclass
 
 LEAST_REACH = 50

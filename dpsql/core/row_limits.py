@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from dpsql.core.stability import stability
-from dpsql.plan.earlier import is_earlier
+from dpsql.core.sensitivity.stability import stability
 from dpsql.plan.expressions import Column, Expr, call, columns, conjuncts
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import (
@@ -39,6 +38,7 @@ from dpsql.plan.nodes import (
     scans_of,
 )
 from dpsql.plan.options import Options
+from dpsql.plan.prior_releases import is_earlier
 from dpsql.plan.query import Aggregate
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.core.stability import stability
+from dpsql.core.sensitivity.stability import stability
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, walk
 from dpsql.plan.nodes import Join, Mark, Source, Union, exprs_of, inputs_of, nodes_of, scans_of

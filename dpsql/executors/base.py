@@ -17,7 +17,7 @@ from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import AUTO, Resources
 from dpsql.executors.spark.engine import SPARK
-from dpsql.plan.functions.regular import Pattern, register
+from dpsql.plan.functions.regular_expressions import Pattern, register
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import StoredColumn
 

@@ -13,7 +13,7 @@ from dpsql.executors.base import engine_of
 from dpsql.owner.cell_checks import unreadable_columns
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration, StoredColumn, link, resolve
-from dpsql.schema.table_words import TableWords
+from dpsql.schema.table_declarations import TableWords
 from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.sources.files import files_of, kind_of

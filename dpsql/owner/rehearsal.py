@@ -29,7 +29,7 @@ from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.session.session import Session
-from dpsql.session.table import Table
+from dpsql.session.tables.table import Table
 from dpsql.sources.files import kind_of
 from dpsql.sources.frames import with_types_of_text
 from dpsql.sources.stored import Origin, has_parts

@@ -38,8 +38,8 @@ from dpsql.schema.text_format import (
     json_text,
     words_in_toml,
 )
-from dpsql.session.paths import table_at
-from dpsql.session.table import as_table
+from dpsql.session.tables.paths import table_at
+from dpsql.session.tables.table import as_table
 from dpsql.sources.files import kind_of, stem_of
 from dpsql.sources.json_lines import names_in
 from dpsql.sources.stored import DATABASE_ENDINGS, stored_files

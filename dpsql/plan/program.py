@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsql.plan.earlier import Input
 from dpsql.plan.expressions import Literal
 from dpsql.plan.options import Options
+from dpsql.plan.prior_releases import Input
 from dpsql.plan.query import Query
-from dpsql.plan.redrawn import RedrawStatement
+from dpsql.plan.redraws import RedrawStatement
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.frozen import dataclass

@@ -1,14 +1,14 @@
 """Values chosen at random by their fit: MEDIAN and other quantiles, MIN, MAX, MODE, APPROX_TOP_K.
 
 Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
-likelier (`core.exponential`, `core.quantiles`). Quantiles of one argument are drawn together, so that they do not
-cross; where a range has more values than can be counted one by one, they are drawn by runs of them (`core.runs`). MIN
-and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond all rows. Of
-several values a row counts for one only, so the counts of all values together have noise for one row, and the values
-with the largest ones are taken: that costs as much for any number of them, where one draw after the other would share
-epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at the same
-epsilon; one paid by rho, and one among runs, is the exponential mechanism, whose rho is a quarter of what its epsilon
-alone would imply.
+likelier (`core.mechanisms.exponential`, `core.mechanisms.quantiles`). Quantiles of one argument are drawn together, so
+that they do not cross; where a range has more values than can be counted one by one, they are drawn by runs of them
+(`core.mechanisms.quantile_runs`). MIN and MAX are values of a low and a high rank, far enough from the end that the
+answer is hardly ever beyond all rows. Of several values a row counts for one only, so the counts of all values together
+have noise for one row, and the values with the largest ones are taken: that costs as much for any number of them, where
+one draw after the other would share epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the
+exponential mechanism at the same epsilon; one paid by rho, and one among runs, is the exponential mechanism, whose rho
+is a quarter of what its epsilon alone would imply.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Grid, GridCounts
-from dpsql.core.exponential import (
+from dpsql.core.loss import Allowance
+from dpsql.core.measurement import Exact, Laws, MeasuredValues, MeasurementDescription, MeasurementNotes
+from dpsql.core.mechanisms.exponential import (
     ChoiceSequence,
     Chooser,
     exponential,
@@ -35,23 +37,29 @@ from dpsql.core.exponential import (
     spread_of_counts,
     top_k,
 )
-from dpsql.core.grants import Grant, grant
-from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Laws, MeasuredValues, MeasurementDescription, MeasurementNotes
-from dpsql.core.mechanisms import Noise
-from dpsql.core.paid import SelectionStep
-from dpsql.core.quantiles import Tree, extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
-from dpsql.core.reach import reach_of_counts
-from dpsql.core.runs import CountedRows, RoundNumbers, best_among, quantiles_among
-from dpsql.core.sensitivity import Analysis, MeasuredAggregation
+from dpsql.core.mechanisms.grants import Grant, grant
+from dpsql.core.mechanisms.noise import Noise
+from dpsql.core.mechanisms.quantile_runs import CountedRows, RoundNumbers, best_among, quantiles_among
+from dpsql.core.mechanisms.quantiles import (
+    Tree,
+    extreme_rank,
+    fixed_rank_spread,
+    quantiles,
+    rank_gaps,
+    rank_gaps_at,
+    rows_off,
+)
+from dpsql.core.payment import SelectionStep
+from dpsql.core.sensitivity.norms import reach_of_counts
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate
+from dpsql.release.bounds.grids import grid_of
+from dpsql.release.bounds.points import dense
 from dpsql.release.design.ranks import tree_of
-from dpsql.release.grids import grid_of
 from dpsql.release.parts import ChosenPoint, Estimate
-from dpsql.release.points import dense
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.release.estimate import estimate
-from dpsql.release.itself import IdentityKey
+from dpsql.release.identity_key import IdentityKey
+from dpsql.release.output.estimate import estimate
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice
 
 Estimates = tuple[Estimate, ...]

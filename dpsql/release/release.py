@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.across import sensitivity_across
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
@@ -34,19 +32,21 @@ from dpsql.core.measurement import (
     ShownGroups,
     measured,
 )
-from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, GaussianNoise, Noise, Reach
-from dpsql.core.paid import PaidRequest, assert_paid
-from dpsql.core.reach import sensitivity_of
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import sensitivity_across
+from dpsql.core.mechanisms.noise import INDEPENDENT, NO_REACH, GaussianNoise, Noise, Reach
+from dpsql.core.payment import PaidRequest, assert_paid
+from dpsql.core.sensitivity.norms import sensitivity_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import Sensitivity
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
-from dpsql.release.auto_bounds import NO_SEARCHES, ChosenBounds, Searches
+from dpsql.release.bounds.auto_bounds import NO_SEARCHES, ChosenBounds, Searches
 from dpsql.release.choices import Draw
-from dpsql.release.integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
 from dpsql.release.laws import Choice, log_error
-from dpsql.release.levels import NO_LEVELS, Levels
+from dpsql.release.levels.estimates import NO_LEVELS, Levels
+from dpsql.release.output.integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
 from dpsql.release.parts import Coordinate, Estimate, Lattice
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
@@ -315,7 +315,7 @@ class Release:
         return PaidRequest(self.exact, self.analysis, tuple(each.terms for each in self.coordinates))
 
     def assert_paid(self) -> None:
-        """Raises InternalError where it is worth more than it costs (`core.paid`)."""
+        """Raises InternalError where it is worth more than it costs (`core.payment`)."""
         self.once(_assert_paid)
 
     def chance_shown(self, units: int) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.core.exact import CountRows
-from dpsql.core.sensitivity import MeasuredAggregation
+from dpsql.core.sensitivity.row_contributions import MeasuredAggregation
 from dpsql.plan.expressions import Expr, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type

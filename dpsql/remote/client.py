@@ -15,17 +15,17 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import POSITIVE, exact
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidArgument, InvalidParameter, ServerUnavailable, UnsupportedSQL, as_written
 from dpsql.remote.answers import RemoteExplanation, RemoteResult
 from dpsql.remote.facts import DeclaredTables, cost_of, quote_of, remaining_of
 from dpsql.remote.wire import Wire, checked_anchor
 from dpsql.schema.argument_names import checked_methods, checked_names
-from dpsql.session.quote import Quote
+from dpsql.session.costs import Quote
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import Scalars
+    from dpsql.schema.argument_types import Scalars
 
 Number = float | Fraction | Decimal | None
 

@@ -12,7 +12,7 @@ from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 from dpsql.schema.units import Limits, Unit, WrittenUnit
-from dpsql.session.quote import Quote
+from dpsql.session.costs import Quote
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,7 @@ from itertools import chain
 
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.calendar import MICROSECONDS_A_DAY
-from dpsql.schema.columns import MOST_KEYS, CellFormat, ColumnSchema, Key, TableSchema, Type
-from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import Interval
-from dpsql.schema.stored_types import UUID_WORD, check_readable
-from dpsql.schema.table_words import TableWords
-from dpsql.schema.units import Unit, followed
-from dpsql.schema.words import (
+from dpsql.schema.column_declarations import (
     AUTO,
     Pair,
     Within,
@@ -37,6 +31,12 @@ from dpsql.schema.words import (
     shown,
     shown_pair,
 )
+from dpsql.schema.columns import MOST_KEYS, CellFormat, ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import Interval
+from dpsql.schema.stored_types import UUID_WORD, check_readable
+from dpsql.schema.table_declarations import TableWords
+from dpsql.schema.units import Unit, followed
 
 
 @dataclass(frozen=True)

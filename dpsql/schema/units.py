@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Protocol
 
 from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.column_declarations import briefly, names_and_signs
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.words import briefly, names_and_signs
 
 MOST_STEPS = 16
 """A path of more look-ups than this is refused."""

@@ -6,7 +6,7 @@ import re
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import TableSchema, Type
-from dpsql.schema.table_words import TableWords
+from dpsql.schema.table_declarations import TableWords
 
 _INTEGERS = re.compile(r"uint64|ubigint|u?hugeint|u?int128", re.IGNORECASE)
 _DECIMAL = re.compile(r"decimal(?:\d+)?\((\d+), ?(-?\d+)\)", re.IGNORECASE)

@@ -13,11 +13,11 @@ from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
-    from dpsql.executors.pandas.columns import ColumnStore
+    from dpsql.executors.pandas.columns.declared_columns import ColumnStore
     from dpsql.plan.program import Program
-    from dpsql.session.earlier import PriorReleases
-    from dpsql.session.postprocess_plan import PostprocessPlan
-    from dpsql.sql.catalog import PublicValues
+    from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
+    from dpsql.session.multi_step.prior_releases import PriorReleases
+    from dpsql.sql.names.catalog import PublicValues
 
 
 def cost_in_words(releases: Sequence[Release]) -> str:
@@ -107,7 +107,9 @@ class PreparedQuery:
         public: public tables, which intervals of post-processing may need. again: advice where the post-processing
         fails. Raises NotComputed, which holds the answers of the releases."""
         if self.postprocess is not None:
-            from dpsql.session.postprocess_results import result_of_program  # most questions are of one release
+            from dpsql.session.multi_step.postprocess_results import (
+                result_of_program,  # most questions are of one release
+            )
 
             return result_of_program(
                 self.releases, self.postprocess, released, footer, notes=notes, replayed=replayed, again=again
@@ -117,6 +119,8 @@ class PreparedQuery:
         result = result_of(settled, values, footer, notes=notes, replayed=replayed)
         if self.intervals is None:
             return result
-        from dpsql.session.postprocess_results import with_intervals  # most questions have no SELECT over an answer
+        from dpsql.session.multi_step.postprocess_results import (
+            with_intervals,  # most questions have no SELECT over an answer
+        )
 
         return with_intervals(result, settled, values, self.intervals, public)

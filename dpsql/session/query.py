@@ -12,24 +12,24 @@ from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
 from dpsql.errors import PostprocessFailed, UnknownGroups
 from dpsql.executors.base import Engine, Store, checked_word, engine_for
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.release.release import ReleasedValues
 from dpsql.schema.argument_names import checked_names
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
-from dpsql.session.described import described
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.prepared_query import PreparedQuery, cost_in_words
-from dpsql.session.public_tables import public_data, shown_in, stores_of, zone_of
-from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables.call_tables import described
+from dpsql.session.tables.public_tables import public_data, shown_in, stores_of, zone_of
+from dpsql.session.unit_hints import units_that_may_be_missing
+from dpsql.sql.names.catalog import Catalog
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import BoundWords, KeyWords, Scalars
-    from dpsql.session.table import Source
+    from dpsql.schema.argument_types import BoundWords, KeyWords, Scalars
+    from dpsql.session.tables.table import Source
 
 
 @checked_names

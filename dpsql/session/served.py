@@ -17,10 +17,10 @@ from dpsql.core.loss import PrivacyLoss, show
 from dpsql.core.row_work import unit_work
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError, UnsupportedSQL
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.session.handed_on import from_bytes, in_bytes
+from dpsql.session.cache.cached_answers import Question, Replay
+from dpsql.session.costs import Quote, program_footer
 from dpsql.session.prepared_query import PreparedQuery
-from dpsql.session.quote import Quote, program_footer
-from dpsql.session.replay import Question, Replay
+from dpsql.session.serialized_plan import from_bytes, in_bytes
 from dpsql.session.session import Session
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dpsql.core.ledger.account import Part
     from dpsql.session.owner_file import Schema
     from dpsql.session.run import OpenTables
-    from dpsql.session.server_words import ServerWords
-    from dpsql.session.table import Table
+    from dpsql.session.server_settings import ServerWords
+    from dpsql.session.tables.table import Table
 
 
 class ServedSession(Session):

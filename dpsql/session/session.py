@@ -24,28 +24,28 @@ from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.argument_names import checked_methods
-from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
-from dpsql.session.foreign import checked_dialect
-from dpsql.session.opening import LedgerSettings, Place, check, opened
+from dpsql.session.cache.cached_answers import Question, Replay
+from dpsql.session.costs import paid_again
+from dpsql.session.dialects import checked_dialect
+from dpsql.session.ledger_setup import LedgerSettings, Place, check, opened
+from dpsql.session.multi_step.queries import ProgramQuestions
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Terms, prepare
-from dpsql.session.program_questions import ProgramQuestions
-from dpsql.session.public_tables import public_data, resolved, shown_in, zone_of
-from dpsql.session.quote import paid_again
-from dpsql.session.replay import Question, Replay
-from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
-from dpsql.session.table import Table, as_table
-from dpsql.session.table_states import read_once
-from dpsql.session.table_units import units_of, units_read
-from dpsql.session.tables import adding_up, all_tables, named
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables.declared_tables import adding_up, all_tables, named
+from dpsql.session.tables.file_versions import Contents, catalog_of, check_unchanged, versioned
+from dpsql.session.tables.public_tables import public_data, resolved, shown_in, zone_of
+from dpsql.session.tables.table import Table, as_table
+from dpsql.session.tables.table_states import read_once
+from dpsql.session.tables.table_units import units_of, units_read
+from dpsql.session.unit_hints import units_that_may_be_missing
+from dpsql.sql.names.catalog import Catalog
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import Scalars
-    from dpsql.session.earlier import PriorReleases
+    from dpsql.schema.argument_types import Scalars
+    from dpsql.session.multi_step.prior_releases import PriorReleases
     from dpsql.session.prepared_query import PreparedQuery
-    from dpsql.session.table import Source
+    from dpsql.session.tables.table import Source
 
 
 @checked_methods

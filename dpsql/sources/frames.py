@@ -14,10 +14,10 @@ import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.column_declarations import Pair, Within
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn
 from dpsql.schema.wide_columns import is_wide
-from dpsql.schema.words import Pair, Within
 
 if TYPE_CHECKING:
     from dpsql.schema.text_format import TextFormat

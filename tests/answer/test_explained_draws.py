@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer import reading
-from dpsql.core import mechanisms
-from dpsql.core.across import GroupVectorLaplace
+from dpsql.answer import explanation_builder as reading
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.mechanisms.group_vectors import GroupVectorLaplace
 
 FRAME = pd.DataFrame(
     {

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import across
-from dpsql.executors.pandas import large_units, unit_sums
+from dpsql.core.mechanisms import group_vectors as across
+from dpsql.executors.pandas.units import large_units, unit_sums
 from tests.core import across_questions, unit_checks
 from tests.core import test_across as small
 from tests.core.across_questions import AROUND, FOLLOWING, check_around, check_following, check_rows_of_two

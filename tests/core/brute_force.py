@@ -18,19 +18,19 @@ from typing import Any
 import pandas as pd
 
 import dpsql
-from dpsql.core.across import ALL, EITHER, GroupVectorLaplace
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import ExactPlan
 from dpsql.core.measurement import GroupsByChance, GroupsByThreshold, Share
-from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
-from dpsql.core.staircase import Staircase
-from dpsql.core.weighted import GroupsByWeights
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import ALL, EITHER, GroupVectorLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, GaussianNoise, SplitLaplace
+from dpsql.core.mechanisms.staircase import Staircase
+from dpsql.core.selection.weighted import GroupsByWeights
 from dpsql.errors import InternalError
 from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
-from dpsql.release.auto_bounds import Searches
+from dpsql.release.bounds.auto_bounds import Searches
 from dpsql.release.choices import Draw
-from dpsql.release.levels import Levels
+from dpsql.release.levels.estimates import Levels
 from dpsql.release.release import Release
 from dpsql.schema.intervals import Interval
 from dpsql.session.session import Session

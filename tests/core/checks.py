@@ -24,16 +24,18 @@ import numpy as np
 import pandas as pd
 
 import dpsql
-from dpsql.core import mechanisms, samplers
-from dpsql.core.across import EACH, EITHER, GroupVectorLaplace
 from dpsql.core.exact import ExactTable, LatticeSum, Part
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.core.reach import sensitivity_of
-from dpsql.core.sensitivity import Analysis, MeasuredAggregation
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.group_vectors import EACH, EITHER, GroupVectorLaplace
+from dpsql.core.sensitivity.norms import sensitivity_of
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
-from dpsql.executors.pandas import columns, groups
 from dpsql.executors.pandas import executor as pandas
+from dpsql.executors.pandas import groups
+from dpsql.executors.pandas.columns import declared_columns as columns
 from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.plan import facts
 from dpsql.plan.expressions import Expr, Fact, Vector
@@ -46,7 +48,7 @@ from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare
 from dpsql.sources.frames import stored_columns
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.measured import assert_across, by_chance, by_weights, height_of, norm_of
 
 Row = tuple[Any, ...]

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.executors.pandas import blockwise, large_units, pairing, partials, slices
+from dpsql.executors.pandas import blockwise
+from dpsql.executors.pandas import unit_chunks as slices
+from dpsql.executors.pandas.joins import pairing
+from dpsql.executors.pandas.sums import partials
+from dpsql.executors.pandas.units import large_units
 from tests.core import unit_checks
 from tests.core.slice_checks import OF_FANNED, check_alike, check_limits_of_pairs
 from tests.core.unit_checks import G22, R2, R3, R4G3C2, Question

@@ -13,12 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core import samplers
-from dpsql.core.across import ALL, EACH, EITHER, GroupVectorLaplace, dimension_across, reach_across, sensitivity_across
 from dpsql.core.exact import AllUnits, CountRows, CountUnits, ExactPlan, UnitTotal, of_units
-from dpsql.core.mechanisms import CubeLaplace, GroupVectorSensitivity, Reach
-from dpsql.core.reach import change_of, never_negative
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.group_vectors import (
+    ALL,
+    EACH,
+    EITHER,
+    GroupVectorLaplace,
+    dimension_across,
+    reach_across,
+    sensitivity_across,
+)
+from dpsql.core.mechanisms.noise import CubeLaplace, GroupVectorSensitivity, Reach
+from dpsql.core.sensitivity.norms import change_of, never_negative
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Column, Expr, Fact

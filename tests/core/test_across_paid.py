@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.across import ALL, EACH, EITHER, GroupVectorLaplace
 from dpsql.core.exact import AllUnits, CountRows
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.group_vectors import ALL, EACH, EITHER, GroupVectorLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError
 from dpsql.release import calibrate

@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import SHARE_STEPS, CellPart, CountRows, LatticeProduct, LatticeShare, LatticeSum, Part
-from dpsql.core.mechanisms import CubeLaplace, Reach
-from dpsql.core.reach import change_of, reach_of
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, Reach
+from dpsql.core.sensitivity.norms import change_of, reach_of
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.expressions import Column, Expr
 from tests.core import test_reach as small

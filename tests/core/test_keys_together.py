@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.correlated_keys import PublicKeyRows
 from dpsql.executors.pandas import executor as pandas
-from dpsql.executors.rows_together import PublicKeyRows
 from dpsql.plan.expressions import Column, Fact
 from dpsql.plan.query import CorrelatedKey, GroupKey, axes_of, number_of_cells
 from dpsql.schema.columns import Type

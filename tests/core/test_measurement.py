@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core import grants
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import ApproximateStep, Concentrated, Pure
 from dpsql.core.exact import ExactTable
-from dpsql.core.gaussian_curve import gaussian_rho
-from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
     ALL_SHOWN,
@@ -25,10 +22,13 @@ from dpsql.core.measurement import (
     Share,
     costs_of,
 )
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SplitLaplace
-from dpsql.core.selection import threshold
-from dpsql.core.truncated_geometric import TruncatedGeometric
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.core.mechanisms import grants
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.grants import Grant, grant
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, Reach, SplitLaplace
+from dpsql.core.selection.threshold import threshold
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Vector
 from dpsql.release.release import Release

@@ -14,7 +14,7 @@ import pytest
 import dpsql
 from dpsql.core import row_limits
 from dpsql.core.row_limits import without_row_limits
-from dpsql.core.stability import DECLARED, stability
+from dpsql.core.sensitivity.stability import DECLARED, stability
 from dpsql.errors import InternalError
 from dpsql.executors.pandas import database
 from dpsql.executors.pandas import row_limits as pandas_limits

@@ -14,12 +14,20 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import exponential as choosing
-from dpsql.core import quantiles as ranks
-from dpsql.core import runs, samplers
 from dpsql.core.cost import Cost
-from dpsql.core.exponential import ChoiceSequence, exponential
-from dpsql.core.runs import CountedRows, RoundNumbers, Runs, best_among, powers_of_ten, quantiles_among
+from dpsql.core.mechanisms import exponential as choosing
+from dpsql.core.mechanisms import quantile_runs as runs
+from dpsql.core.mechanisms import quantiles as ranks
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.exponential import ChoiceSequence, exponential
+from dpsql.core.mechanisms.quantile_runs import (
+    CountedRows,
+    RoundNumbers,
+    Runs,
+    best_among,
+    powers_of_ten,
+    quantiles_among,
+)
 from tests.core.test_exponential import fits
 
 F = Fraction

@@ -25,7 +25,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.sql.people import LARGEST_EPSILON
 
 VALUES: dict[str, list[Any]] = {

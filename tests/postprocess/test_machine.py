@@ -12,10 +12,10 @@ import pytest
 
 from dpsql.errors import PostprocessFailed, QueryRefused, SQLSyntaxError, UnknownTable, UnsupportedSQL
 from dpsql.plan.expressions import Vector
-from dpsql.postprocess import machine
+from dpsql.postprocess import database as machine
+from dpsql.postprocess.allowed_sql import FUNCTIONS, TABLE_FUNCTIONS, WINDOWS
+from dpsql.postprocess.database import bound, opened, run
 from dpsql.postprocess.frames import Frame, Header
-from dpsql.postprocess.machine import bound, opened, run
-from dpsql.postprocess.words import FUNCTIONS, TABLE_FUNCTIONS, WINDOWS
 from dpsql.schema.columns import Type
 
 SECRET = [8472]

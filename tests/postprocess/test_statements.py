@@ -16,9 +16,9 @@ import pytest
 
 from dpsql.errors import PostprocessFailed, QueryRefused
 from dpsql.plan.expressions import Vector
+from dpsql.postprocess.allowed_sql import FUNCTIONS, TABLE_FUNCTIONS
+from dpsql.postprocess.database import bound, run
 from dpsql.postprocess.frames import Frame, Header
-from dpsql.postprocess.machine import bound, run
-from dpsql.postprocess.words import FUNCTIONS, TABLE_FUNCTIONS
 from dpsql.schema.columns import Type
 
 KINDS = {"k": Type.TEXT, "g": Type.INTEGER, "n": Type.INTEGER, "x": Type.REAL, "i": Type.INTEGER, "w": Type.INTEGER}

@@ -13,9 +13,9 @@ import numpy as np
 
 from dpsql.accuracy import truncated
 from dpsql.release.intervals import conditions as noise_conditions
-from dpsql.release.intervals import given as noise_given
 from dpsql.release.intervals import intervals as noise_intervals
-from dpsql.release.intervals.given import ShownCondition
+from dpsql.release.intervals import shown_conditions as noise_given
+from dpsql.release.intervals.shown_conditions import ShownCondition
 from tests.lies import Check, Lie, Patch
 from tests.release import test_coins_of_thresholds as coins
 from tests.release import test_intervals_of_chosen_rows as chosen

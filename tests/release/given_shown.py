@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, GaussianNoise, RoundedGaussian
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, GaussianNoise, RoundedGaussian
 from dpsql.release.intervals.intervals import interval
 from dpsql.release.release import Release, ReleasedValues
 from tests.measured import height_of

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.across import ALL, EITHER, GroupVectorLaplace
+from dpsql.core.mechanisms.group_vectors import ALL, EITHER, GroupVectorLaplace
 from dpsql.plan.expressions import Expr
 from dpsql.release.design import choose
 from dpsql.release.expected_error import error_variance
-from dpsql.release.intervals.given import threshold_of
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.shown_conditions import threshold_of
 from dpsql.release.release import Release
 from tests.core.across_questions import kinds_of
 from tests.core.checks import B, Shape, U, calibrated, run_exactly

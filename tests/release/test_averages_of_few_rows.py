@@ -9,12 +9,12 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish, slot_vectors
 from dpsql.release.intervals.conditions import conditions, of_having
-from dpsql.release.intervals.given import ShownCases, ShownCondition
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.shown_conditions import ShownCases, ShownCondition
+from dpsql.release.output.select import finish, slot_vectors
+from dpsql.release.output.stages import run_stages
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.release.stages import run_stages
 from dpsql.schema.numbers import SOME_ROWS
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import released_of

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from dpsql.core.exact import Grid, LeadingDigits
 from dpsql.core.unit import Neighbours
 from dpsql.plan.expressions import Literal
-from dpsql.release.bound_candidates import LENGTHS, Intervals, WeightedCandidates, clipped
+from dpsql.release.bounds.candidates import LENGTHS, Intervals, WeightedCandidates, clipped
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.intervals import Interval
 from dpsql.session.prepare import Terms, prepare
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 
 ROWS: tuple[tuple[float, ...], ...] = (
     (),

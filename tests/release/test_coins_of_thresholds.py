@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from dpsql.accuracy.truncated import chance_within, tail_of
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.output.select import finish
+from dpsql.release.output.stages import run_stages
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.release.stages import run_stages
 from tests.core.checks import B, Shape, U, calibrated
 from tests.measured import height_of
 from tests.release.given_shown import probabilities, released_of, shown_with

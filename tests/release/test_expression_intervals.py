@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.noise_expressions import Linear, Ratio, form_of
+from dpsql.release.output.noise_expressions import Linear, Ratio, form_of
+from dpsql.release.output.select import finish
 from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.seeding import seed

@@ -23,15 +23,15 @@ from dpsql import accuracy
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
 from dpsql.executors.pandas.executor import PandasExecutor
-from dpsql.release.finish import finish
+from dpsql.release.output.select import finish
 from dpsql.release.release import ReleasedValues
 from dpsql.session.prepare import Terms, prepare
-from dpsql.shell.asker import Asker
 from dpsql.shell.cli import main
-from dpsql.shell.magic import Magic
-from dpsql.shell.prompt import Prompt
+from dpsql.shell.notebook.magic import Magic
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.prompt import Prompt
 from dpsql.shell.shell import Shell
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.core.checks import B, Shape, U, run_exactly, stacked
 from tests.seeding import seed
 

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from dpsql.accuracy.widths import half_width
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.output.select import finish
 from dpsql.release.release import ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, of_copies, run_exactly, stacked
 from tests.seeding import seed

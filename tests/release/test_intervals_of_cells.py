@@ -13,13 +13,13 @@ import pytest
 
 from dpsql.accuracy import widths
 from dpsql.accuracy.classes import half_widths
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.output.select import finish
+from dpsql.release.output.stages import run_stages
 from dpsql.release.release import ReleasedValues
-from dpsql.release.stages import run_stages
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.seeding import seed
 

@@ -12,12 +12,12 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish
 from dpsql.release.intervals.conditions import conditions, of_having
-from dpsql.release.intervals.given import Window
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.shown_conditions import Window
+from dpsql.release.output.select import finish
+from dpsql.release.output.stages import run_stages
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.release.stages import run_stages
 from dpsql.session.prepared_query import PreparedQuery
 from tests.core.checks import Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import probabilities, released_of

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 import dpsql
 from dpsql.answer.render import _intervals
 from dpsql.plan.expressions import Vector
-from dpsql.release import finish, release
-from dpsql.release import integers as release_integers
-from dpsql.release.integers import _rounded, outward
+from dpsql.release import release
 from dpsql.release.intervals import intervals as noise_intervals
+from dpsql.release.output import integers as release_integers
+from dpsql.release.output import select as finish
+from dpsql.release.output.integers import _rounded, outward
 from dpsql.release.release import ReleasedValues
-from dpsql.session import released_text
+from dpsql.session.cache import released_text
 from tests.lies import Check, Lie, assert_caught
 
 NEAR = 2**60
@@ -230,7 +231,7 @@ def test_payloads_of_another_form_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_an_answer_with_integers_of_what_is_none_is_not_replayed(tmp_path: Path) -> None:
-    from dpsql.session import replay
+    from dpsql.session.cache import cached_answers as replay
 
     table = dpsql.Table(frame(near()), bounds={"x": (NEAR, NEAR + 1_000)})
     result = dpsql.Session({"t": table}, budget=dpsql.Budget(9)).query("SELECT AVG(x) FROM t", epsilon=1)

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import CellPart, CountRows, LatticeShare
-from dpsql.core.mechanisms import SharedLaplace
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import SharedLaplace
 from dpsql.release.design import choose
-from dpsql.release.estimate import estimate
 from dpsql.release.expected_error import error_variance
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.output.estimate import estimate
 from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.core.test_statistics_neighbours import TIGHT, check_query

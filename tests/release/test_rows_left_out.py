@@ -15,8 +15,8 @@ import dpsql
 from dpsql.core.cost import Cost
 from dpsql.core.exact import Grid, LeadingDigits
 from dpsql.plan.expressions import Column, Fact
-from dpsql.release import bound_candidates
-from dpsql.release.auto_bounds import Search
+from dpsql.release.bounds import candidates as bound_candidates
+from dpsql.release.bounds.auto_bounds import Search
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from tests.seeding import seed

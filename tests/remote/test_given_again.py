@@ -14,8 +14,8 @@ import pytest
 from dpsql.answer.result import Result
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.loss import PrivacyLoss
-from dpsql.remote.server import told as told_module
-from dpsql.remote.server.told import AnswerCache, SerializedAnswer
+from dpsql.remote.server import answer_cache as told_module
+from dpsql.remote.server.answer_cache import AnswerCache, SerializedAnswer
 from dpsql.remote.server.worker import Config, Work
 from dpsql.session import prepare as prepare_module
 from dpsql.session import served

@@ -19,11 +19,11 @@ from dpsql.core.ledger.text import Rules
 from dpsql.core.loss import PrivacyLoss
 from dpsql.errors import LedgerError
 from dpsql.remote.server import jobs as jobs_module
-from dpsql.remote.server.crew import UNSENT, ServingHalted, WorkerEnded
 from dpsql.remote.server.job import Job
 from dpsql.remote.server.jobs import AT_ONCE, WAITING, Jobs
-from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.problems import Problem
+from dpsql.remote.server.workers import UNSENT, ServingHalted, WorkerEnded
 from tests.lies import assert_caught
 
 GRID = 0.2

@@ -17,7 +17,7 @@ import pytest
 
 from dpsql.remote.server.listening import HANDSHAKE, MOST_CONNECTIONS, LimitedListener, most_connections
 from dpsql.remote.server.run import ServerSetup
-from dpsql.session.server_words import Peers, ServerWords
+from dpsql.session.server_settings import Peers, ServerWords
 from tests.remote.serving import COUNT, Server, serving, shop, token_for
 
 pytestmark = pytest.mark.xdist_group("server")

@@ -16,11 +16,11 @@ import httpx
 import pytest
 
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidSchema
-from dpsql.remote.server import crew as crew_module
-from dpsql.remote.server.crew import Files, Worker, WorkerEnded, WorkerTooLarge
+from dpsql.remote.server import workers as crew_module
 from dpsql.remote.server.messages import OK, Config
 from dpsql.remote.server.metrics import told_at
-from dpsql.session.server_words import ServerWords
+from dpsql.remote.server.workers import Files, Worker, WorkerEnded, WorkerTooLarge
+from dpsql.session.server_settings import ServerWords
 from tests.remote.serving import PLANTED, Server, serving, shop, token_for
 
 pytestmark = [

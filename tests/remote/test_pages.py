@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from dpsql.core.cost import Cost
-from dpsql.remote.server.drawing import answer_of, written
-from dpsql.remote.server.pages.asked import AskForm, fields_of, quoted
+from dpsql.remote.server.pages.ask_form import AskForm, fields_of, quoted
 from dpsql.remote.server.pages.tables import PageTable
 from dpsql.remote.server.pages.visits import GRACE, LIFE, MOST, MOST_OF_ANALYST, ROTATION, Visits
+from dpsql.remote.server.plot_process import answer_of, written
 from dpsql.remote.server.problems import Problem
 from tests.remote.serving import COUNT, Server, serving, shop, token_for
 

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from dpsql.errors import DPSQLError, InvalidSchema
-from dpsql.remote.server import crew as crew_module
-from dpsql.remote.server.crew import Crew, Worker, WorkerEnded
+from dpsql.remote.server import workers as crew_module
 from dpsql.remote.server.messages import Config
+from dpsql.remote.server.workers import Crew, Worker, WorkerEnded
 from tests.remote.serving import COUNT, _children, _command, serving, shop, token_for, until
 from tests.test_architecture import modules
 

@@ -17,7 +17,7 @@ from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration, StoredColumn, link, resolve
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.table_words import TABLE_WORDS, TableWords
+from dpsql.schema.table_declarations import TABLE_WORDS, TableWords
 from dpsql.schema.units import MOST_STEPS, Limits, Lookup, Unit, WrittenUnit, unit_word_of
 from dpsql.sources.frames import read_table, stored_columns
 

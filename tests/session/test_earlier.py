@@ -29,14 +29,15 @@ from dpsql.errors import (
 )
 from dpsql.executors.base import ENGINES, executor_of
 from dpsql.plan.domains import cells_of
-from dpsql.plan.earlier import value_column
 from dpsql.plan.expressions import Vector
+from dpsql.plan.prior_releases import value_column
 from dpsql.postprocess.frames import Frame
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.session import earlier, program_questions
-from dpsql.session.earlier import PriorReleases, seen
+from dpsql.session.multi_step import prior_releases as earlier
+from dpsql.session.multi_step import queries as program_questions
+from dpsql.session.multi_step.prior_releases import PriorReleases, seen
 from dpsql.session.prepare import prepare
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.run import run
@@ -447,7 +448,7 @@ def test_a_fact_that_a_value_narrows_is_seen(monkeypatch: pytest.MonkeyPatch, wi
         column = value_column(name, kind, written)
         return replace(column, fact=replace(column.fact, range=Interval(0, 10), nullable=False))
 
-    monkeypatch.setattr("dpsql.sql.earlier_inputs.value_column", narrowed)
+    monkeypatch.setattr("dpsql.sql.boundary.release_inputs.value_column", narrowed)
     prepare.__globals__["_cache"].clear()
     assert not holds()
     prepare.__globals__["_cache"].clear()

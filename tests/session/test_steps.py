@@ -30,9 +30,9 @@ from dpsql.errors import (
     UnknownTable,
     UnsupportedSQL,
 )
-from dpsql.release.quiet import quiet
+from dpsql.release.dry_run import quiet
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.session import program_questions
+from dpsql.session.multi_step import queries as program_questions
 from dpsql.session.run import run
 from dpsql.testing import insecure_exact
 

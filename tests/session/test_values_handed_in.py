@@ -8,13 +8,13 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.postprocess import machine
+from dpsql.postprocess import database as machine
+from dpsql.postprocess.database import bound, run
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.headers import value_name
-from dpsql.postprocess.machine import bound, run
-from dpsql.postprocess.passing import ColumnProjection
+from dpsql.postprocess.projections import ColumnProjection
 from dpsql.schema.columns import Type
-from dpsql.session.postprocess_plan import PostprocessPlan
+from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
 from tests.session.test_steps import FRAMES, tables
 from tests.sql.oracle import matched
 

@@ -13,7 +13,7 @@ from pandas.api.types import is_float_dtype, is_integer_dtype
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.release.whole_numbers import around_shown
+from dpsql.release.output.whole_numbers import around_shown
 
 ROWS = 2_000
 

@@ -11,8 +11,8 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
-from dpsql.sql.dialect import PrivacyDialect, check_build
-from dpsql.sql.dialect_nodes import NamedArguments, PrivacyClause
+from dpsql.sql.syntax.dialect import PrivacyDialect, check_build
+from dpsql.sql.syntax.nodes import NamedArguments, PrivacyClause
 
 DIALECT = PrivacyDialect()
 

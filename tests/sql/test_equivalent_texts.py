@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType
 
 import dpsql
 from dpsql.errors import DPSQLError
-from dpsql.sql.dialect import PrivacyDialect
+from dpsql.sql.syntax.dialect import PrivacyDialect
 from tests.sql import test_manual as manual
 
 DIALECT = PrivacyDialect()

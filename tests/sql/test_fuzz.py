@@ -24,9 +24,9 @@ from dpsql.plan.query import Finish, Output, format_plan
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect import PrivacyDialect
-from dpsql.sql.parameters import params_of
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.dialect import PrivacyDialect
+from dpsql.sql.syntax.parameters import params_of
 from tests.sql.test_refusals import EMPTY, FACTS, MARK, NUMBER, table
 
 TIMES = int(os.environ.get("DPSQL_FUZZ", "1"))
@@ -337,7 +337,7 @@ def every_word_counts(sql: str) -> Iterator[str]:
 @pytest.fixture
 def _unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants stay as they are written: 1 + 0 is not 1."""
-    monkeypatch.setattr("dpsql.sql.scalars.folded", lambda call: call)
+    monkeypatch.setattr("dpsql.sql.bind.scalars.folded", lambda call: call)
 
 
 @pytest.mark.usefixtures("_unfolded")

@@ -13,17 +13,17 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import contribution
 from dpsql.core.exact import AllUnits, CountRows, CountUnits, ExactPlan
-from dpsql.executors import rows_together
+from dpsql.core.sensitivity import contribution_bounds as contribution
+from dpsql.executors import correlated_keys as rows_together
 from dpsql.executors.base import executor_of
 from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.sql import groups as sql_groups
 from dpsql.plan.query import CorrelatedKey, axes_of
-from dpsql.release import levels
+from dpsql.release.levels import estimates as levels
 from dpsql.session import prepare
-from dpsql.session.constant_tables import constant_tables
-from dpsql.sql import keys_together
+from dpsql.session.tables.constant_tables import constant_tables
+from dpsql.sql.bind import correlated_keys as keys_together
 from dpsql.testing import _integers
 from tests.executors.contract import difference, session
 from tests.lies import Check, Lie, Patch, assert_caught

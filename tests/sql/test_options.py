@@ -12,9 +12,9 @@ import pytest
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.intervals import Interval
-from dpsql.sql.dialect import PrivacyDialect
-from dpsql.sql.dialect_nodes import NamedArguments
-from dpsql.sql.options import checked_aggregate_options, checked_options, read_aggregate_options, read_options
+from dpsql.sql.syntax.dialect import PrivacyDialect
+from dpsql.sql.syntax.nodes import NamedArguments
+from dpsql.sql.syntax.options import checked_aggregate_options, checked_options, read_aggregate_options, read_options
 
 OPTIONS = (
     "The options are epsilon, delta, privacy_unit_column, max_groups_contributed, max_rows_contributed, "

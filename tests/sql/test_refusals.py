@@ -29,7 +29,7 @@ from sqlglot import exp
 
 import dpsql
 from dpsql import errors
-from dpsql.core.sensitivity import analyse
+from dpsql.core.sensitivity.row_contributions import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import (
     AmbiguousColumn,
@@ -51,17 +51,17 @@ from dpsql.errors import (
     UnknownTable,
     UnsupportedSQL,
 )
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Call
-from dpsql.session.public_tables import public_data, resolved
-from dpsql.sql.allow import check
-from dpsql.sql.bind import _Binder
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect_nodes import NamedArguments, PrivacyClause
-from dpsql.sql.grammar import LISTS, RULES
-from dpsql.sql.parameters import params_of
-from dpsql.sql.parse import MOST_NESTING, Statement, parse
+from dpsql.session.tables.public_tables import public_data, resolved
+from dpsql.sql.bind.statement import _Binder
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.allow_list import check
+from dpsql.sql.syntax.grammar import LISTS, RULES
+from dpsql.sql.syntax.nodes import NamedArguments, PrivacyClause
+from dpsql.sql.syntax.parameters import params_of
+from dpsql.sql.syntax.parse import MOST_NESTING, Statement, parse
 from tests.sql.people import LARGEST_EPSILON
 
 GOLDEN = Path(__file__).parent / "refusals.golden"

@@ -12,8 +12,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import DPSQLError, SQLSyntaxError, UnknownColumn, UnknownGroups, UnsupportedSQL
-from dpsql.sql.dialect import PrivacyDialect
-from dpsql.sql.dialect_parser import PrivateParser
+from dpsql.sql.syntax.dialect import PrivacyDialect
+from dpsql.sql.syntax.parser import PrivateParser
 from tests.sql.test_fuzz import CORPUS
 from tests.sql.test_refusals import EMPTY, FACTS, refusal
 

@@ -19,7 +19,7 @@ from dpsql.core.ledger.reading import read_line
 from dpsql.core.ledger.state import LastLine, State
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import LedgerError
 
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.filters import Watch
 from dpsql.core.loss import root_below, show
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
 from dpsql.errors import BudgetExceeded
 from dpsql.schema.frozen import dataclass
 

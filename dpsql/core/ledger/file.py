@@ -21,7 +21,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import FORMAT, BudgetRenewal, read
 from dpsql.core.ledger.store import RESTORE, UNREADABLE, Lines
 from dpsql.core.ledger.text import Rules
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
 
 _TABLES = (

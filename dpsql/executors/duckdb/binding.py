@@ -18,7 +18,7 @@ from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,8 +11,8 @@ import pandas as pd
 
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL
 from dpsql.executors.duckdb.pool import Pool
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.exact_values import canonical, cells_of
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.exact_values import canonical, cells_of
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.sources.stored import HERE, ExternalFrame

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpsql.executors.pandas.database import Database, filtered, united, with_mark
-from dpsql.executors.pandas.pairing import PairingJoin, marked, meetings, most_pairs
+from dpsql.executors.pandas.joins.pairing import PairingJoin, marked, meetings, most_pairs
 from dpsql.executors.pandas.relations import Relation, Units, merged_units
 from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Union, Windows
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from dpsql.core.exact import NO_KEY
 from dpsql.errors import InternalError
-from dpsql.executors.pandas.asked_about import MarkFilters
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.early import EarlyFilters
-from dpsql.executors.pandas.encoding import EncodedColumn
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.derived_columns import DerivedColumns, Made, encoded_texts, joined_texts
+from dpsql.executors.pandas.columns.encoding import EncodedColumn
+from dpsql.executors.pandas.columns.exact_values import ranks
+from dpsql.executors.pandas.columns.gathering import Places
 from dpsql.executors.pandas.evaluation import evaluated
-from dpsql.executors.pandas.exact_values import ranks
-from dpsql.executors.pandas.gathering import Places
-from dpsql.executors.pandas.joining import KeyColumn, lookup
-from dpsql.executors.pandas.made import DerivedColumns, Made, encoded_texts, joined_texts
-from dpsql.executors.pandas.pairing import (
+from dpsql.executors.pandas.joins.early_filters import EarlyFilters
+from dpsql.executors.pandas.joins.joining import KeyColumn, lookup
+from dpsql.executors.pandas.joins.mark_filters import MarkFilters
+from dpsql.executors.pandas.joins.pairing import (
     among_kept,
     beside,
     key_at,
@@ -39,7 +39,7 @@ from dpsql.executors.pandas.relations import (
     units_of_codes,
     units_of_rows,
 )
-from dpsql.executors.pandas.unit_groups import grouped
+from dpsql.executors.pandas.units.unit_groups import grouped
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
 from dpsql.plan.nodes import (
     Branch,
@@ -132,7 +132,7 @@ class Database:
 
     @_made.register
     def _(self, node: Windows) -> Relation:
-        from dpsql.executors.pandas.windows import windowed  # loaded with the first window
+        from dpsql.executors.pandas.windows.window_functions import windowed  # loaded with the first window
 
         return windowed(node, self.relation(node.input).settled())
 

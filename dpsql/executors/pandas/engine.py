@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpsql.core.exact import ExactPlan
 from dpsql.errors import InvalidArgument
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.executors.resources import Resources
 from dpsql.schema.columns import TableSchema

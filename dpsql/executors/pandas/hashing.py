@@ -29,7 +29,7 @@ from dpsql.executors.keyed_hash import (
     Lane,
     Limbs,
 )
-from dpsql.executors.pandas.exact_values import canonical_texts, integers_of
+from dpsql.executors.pandas.columns.exact_values import canonical_texts, integers_of
 from dpsql.plan.expressions import Array, Vector
 from dpsql.schema.frozen import dataclass
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from dpsql.core.unit import ContributionBound
 from dpsql.executors.keyed_hash import limbs_of
-from dpsql.executors.pandas.bounding import Codes, keep_rows
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.hashing import Hashes, combine, hash_key, hash_vector, numbers_of
 from dpsql.executors.pandas.relations import Relation
+from dpsql.executors.pandas.units.bounding import Codes, keep_rows
 from dpsql.plan.nodes import RowLimit
 
 

@@ -12,7 +12,7 @@ from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 _MOST_REMEMBERED = 256
 MOST_PUBLIC = 1_000_000

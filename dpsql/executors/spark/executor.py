@@ -12,9 +12,9 @@ from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
 from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.session import borrowed
 from dpsql.executors.spark.stores import SparkStore, SparkTable, TransferredStore, TransferredTable
-from dpsql.executors.sql.answer import exact_table
 from dpsql.executors.sql.compile import compile_plan
-from dpsql.executors.sql.early_groups import GROUPED
+from dpsql.executors.sql.pre_grouping import GROUPED
+from dpsql.executors.sql.result_rows import exact_table
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.domains import vector_of

@@ -17,7 +17,7 @@ from dpsql.core.exact import (
 from dpsql.executors.keyed_hash import HashInput, contributed
 from dpsql.executors.sql.groups import placed
 from dpsql.executors.sql.limits import Hashed
-from dpsql.executors.sql.readings import Lists, bare_steps, big, rounded_text, steps_text, with_place
+from dpsql.executors.sql.row_values import Lists, bare_steps, big, rounded_text, steps_text, with_place
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.plan.expressions import Expr
 from dpsql.plan.query import GroupKey

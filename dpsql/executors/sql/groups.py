@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.correlated_keys import PublicKeyRows
 from dpsql.executors.keyed_hash import limbs_of_key
-from dpsql.executors.rows_together import PublicKeyRows
 from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.executors.sql.limits import Hashed
-from dpsql.executors.sql.readings import MOST_CASES, Lists, big, with_code, with_code_of
+from dpsql.executors.sql.row_values import MOST_CASES, Lists, big, with_code, with_code_of
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.executors.sql.scans import with_default
 from dpsql.plan.expressions import Call, Column, Expr, Fact, walk
@@ -19,7 +19,7 @@ from dpsql.plan.query import GroupKey, axes_of
 from dpsql.plan.row_local import INEXACT
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING
-from dpsql.sql.last_bits import inexact_in, made_of
+from dpsql.sql.bind.inexact_keys import inexact_in, made_of
 
 
 def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, list[str]]:

@@ -25,9 +25,9 @@ from dpsql.executors.keyed_hash import (
     Limbs,
     limbs_of,
 )
-from dpsql.executors.sql.above_limits import Limits
 from dpsql.executors.sql.dialect import Dialect
-from dpsql.executors.sql.readings import big, real
+from dpsql.executors.sql.limit_excess import Limits
+from dpsql.executors.sql.row_values import big, real
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass

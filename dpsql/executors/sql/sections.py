@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from dpsql.core.exact import AllUnits, ExactPlan, GridCounts, LatticeSum, of_units
 from dpsql.executors.sql.dialect import MissingFeature
-from dpsql.executors.sql.readings import big
+from dpsql.executors.sql.row_values import big
 from dpsql.executors.sql.statement import Section
 from dpsql.executors.sql.sums import Sums
 from dpsql.executors.sql.unit_numbers import most_of_unit, number_of

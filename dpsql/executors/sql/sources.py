@@ -9,19 +9,27 @@ from functools import singledispatchmethod
 from math import prod
 
 from dpsql.executors.keyed_hash import HashKey
-from dpsql.executors.pandas import large_units
 from dpsql.executors.pandas.database import fan_outs_above
-from dpsql.executors.pandas.pairing import most_pairs
-from dpsql.executors.sql.asked_rows import SemiJoin, asked, terms_of_filters
-from dpsql.executors.sql.bare_conditions import conjunction, of_stored_cells
+from dpsql.executors.pandas.joins.pairing import most_pairs
+from dpsql.executors.pandas.units import large_units
+from dpsql.executors.sql.column_facts import (
+    NOTHING,
+    ColumnFacts,
+    is_lookup,
+    most_of_unit,
+    one_unit,
+    scan_below,
+    steps_of,
+)
 from dpsql.executors.sql.dialect import Dialect, MissingFeature, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
+from dpsql.executors.sql.oversized_units import WholeRows, joins_of_whole_units
 from dpsql.executors.sql.read_columns import is_public
 from dpsql.executors.sql.row_limits import limited
 from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
-from dpsql.executors.sql.seen import NOTHING, ColumnFacts, is_lookup, most_of_unit, one_unit, scan_below, steps_of
-from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
+from dpsql.executors.sql.semi_joins import SemiJoin, asked, terms_of_filters
+from dpsql.executors.sql.stored_comparisons import conjunction, of_stored_cells
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr

@@ -17,7 +17,7 @@ from dpsql.core.exact import (
 from dpsql.executors.sql.contributions import Contributions
 from dpsql.executors.sql.dialect import Dialect, MissingFeature
 from dpsql.executors.sql.null_cells import of_values
-from dpsql.executors.sql.readings import product_text, share_text
+from dpsql.executors.sql.row_values import product_text, share_text
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.schema.frozen import dataclass
 

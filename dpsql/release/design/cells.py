@@ -1,9 +1,10 @@
 """Aggregates over rows that exclude each other: counts and sums of cells, of which each row is in one.
 
 Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs tell cells of rows apart.
-One row moves the coordinates of its own cell alone, so each cell has the noise of the whole epsilon (`core.classes`),
-and what is asked of several cells is the sum of theirs: twelve bands have the error of one count. Whether that is
-better than coordinates of all rows is decided by the exact expected error, as for every design (`choose`).
+One row moves the coordinates of its own cell alone, so each cell has the noise of the whole epsilon
+(`core.mechanisms.coordinate_classes`), and what is asked of several cells is the sum of theirs: twelve bands have the
+error of one count. Whether that is better than coordinates of all rows is decided by the exact expected error, as for
+every design (`choose`).
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import CellPart, CountRows
-from dpsql.core.sensitivity import Analysis, MeasuredAggregation
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.plan.expressions import Call, Expr, Fact, Literal
 from dpsql.plan.facts import fact
 from dpsql.release.design.coordinates import Builder
+from dpsql.release.design.distinguished_cells import Cell, cells_of, counts, counts_all, is_summed
 from dpsql.release.design.grids import Grid
-from dpsql.release.design.told_apart import Cell, cells_of, counts, counts_all, is_summed
-from dpsql.release.design.wanted import GroupRequirement
-from dpsql.release.labels import Label
+from dpsql.release.design.requirements import GroupRequirement
+from dpsql.release.output.labels import Label
 from dpsql.release.parts import Estimate, Feature, Lattice, Moments
 from dpsql.release.values import argument_of, half, is_whole, middle
 from dpsql.schema.intervals import Interval, point

@@ -4,7 +4,7 @@ Each aggregation needs a count, a sum, or both. A count moves by 1 a row. A sum 
 2 q - N for a value on the grid q = 0..N of [L, U], whenever the matching count is there too: one row then moves it by
 at most N instead of by the larger end, and SUM = centred sum + midpoint * count, AVG = midpoint + centred sum / count.
 Coordinates are scaled by whole numbers to one common sensitivity (or just below it), which follows from their parts
-(`core.reach`): a design says what is asked for, never what it costs.
+(`core.sensitivity.norms`): a design says what is asked for, never what it costs.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 
-from dpsql.core.across import GroupVectorLaplace, reach_across
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.mechanisms import Reach
-from dpsql.core.reach import reach_of
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import GroupVectorLaplace, reach_across
+from dpsql.core.mechanisms.noise import Reach
+from dpsql.core.sensitivity.norms import reach_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import Neighbours
-from dpsql.release.design.across import across
 from dpsql.release.design.cells import in_cells
 from dpsql.release.design.coordinates import Builder
 from dpsql.release.design.encodings import encoded
+from dpsql.release.design.group_vectors import across
+from dpsql.release.design.requirements import GroupRequirement
 from dpsql.release.design.subcounts import worth_a_count
-from dpsql.release.design.wanted import GroupRequirement
 from dpsql.release.design.weights import weighted
 from dpsql.release.expected_error import mean_log_error
-from dpsql.release.itself import IdentityKey
+from dpsql.release.identity_key import IdentityKey
 from dpsql.release.parts import Lattice, l1_of
 from dpsql.schema.frozen import dataclass
 

@@ -18,13 +18,13 @@ from dpsql.core.exact import (
     UnitMean,
     UnitTotal,
 )
-from dpsql.core.sensitivity import Analysis, MeasuredAggregation
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.plan.expressions import Expr
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.moves import moves_of
+from dpsql.release.design.requirements import GroupRequirement
 from dpsql.release.design.subcounts import around_the_count
-from dpsql.release.design.wanted import GroupRequirement
-from dpsql.release.labels import Label
+from dpsql.release.output.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments
 from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle, or_zero
 from dpsql.schema.intervals import Interval, point

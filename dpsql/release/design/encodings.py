@@ -18,10 +18,10 @@ from dataclasses import replace
 from itertools import product
 
 from dpsql.core.exact import SHARE_STEPS, CellPart, CountRows, LatticeShare, LatticeSum
-from dpsql.core.sensitivity import Analysis, MeasuredAggregation
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.plan.expressions import Expr, Literal
-from dpsql.release.design.told_apart import Cell, Value, cells_of, counts_all
-from dpsql.release.labels import Label
+from dpsql.release.design.distinguished_cells import Cell, Value, cells_of, counts_all
+from dpsql.release.output.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, Moments
 from dpsql.release.values import count_of, half, middle
 from dpsql.schema.frozen import dataclass

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum, UnitTotal
-from dpsql.core.sensitivity import MeasuredAggregation
+from dpsql.core.sensitivity.row_contributions import MeasuredAggregation
 from dpsql.plan.expressions import Expr, Fact
 from dpsql.release.values import GridKey, grid_key, is_whole
 from dpsql.schema.frozen import dataclass

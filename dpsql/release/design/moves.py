@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from dpsql.core.exact import Part, UnitTotal
-from dpsql.core.reach import Terms, change_of
-from dpsql.core.sensitivity import Analysis
-from dpsql.release.itself import IdentityKey
+from dpsql.core.sensitivity.norms import Terms, change_of
+from dpsql.core.sensitivity.row_contributions import Analysis
+from dpsql.release.identity_key import IdentityKey
 
 
 def moves_of(parts: tuple[Part, ...], coordinates: Sequence[Terms], analysis: Analysis) -> tuple[int, ...]:

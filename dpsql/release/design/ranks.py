@@ -23,9 +23,9 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from dpsql.core.quantiles import Tree, rank_spread
+from dpsql.core.mechanisms.quantiles import Tree, rank_spread
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 MOST = 32
 """More quantiles are drawn from the middle of their list on: there are too many trees."""

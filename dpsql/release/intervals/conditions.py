@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.classes import ClassLaplace, law_of
 from dpsql.core.measurement import Share
-from dpsql.core.mechanisms import Noise, SplitLaplace
-from dpsql.core.reach import never_negative
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace, law_of
+from dpsql.core.mechanisms.noise import Noise, SplitLaplace
+from dpsql.core.sensitivity.norms import never_negative
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.release.choices import EXACT
-from dpsql.release.estimate import estimate
 from dpsql.release.intervals.averages import least_counts
-from dpsql.release.intervals.given import ShownCases, Weights, Window, coordinates_of, weights_of
-from dpsql.release.noise_expressions import Linear, form_of
+from dpsql.release.intervals.shown_conditions import ShownCases, Weights, Window, coordinates_of, weights_of
+from dpsql.release.output.estimate import estimate
+from dpsql.release.output.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.numbers import SOME_ROWS
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
-from dpsql.release.integers import around, outward
 from dpsql.release.intervals.averages import average_interval
-from dpsql.release.intervals.given import (
+from dpsql.release.intervals.rounding import rounding
+from dpsql.release.intervals.shown_conditions import (
     ShownCondition,
     Weights,
     WindowMultiple,
@@ -26,13 +26,13 @@ from dpsql.release.intervals.given import (
     threshold_of,
     weights_of,
 )
-from dpsql.release.intervals.rounding import rounding
 from dpsql.release.intervals.spreads import is_known, moments_interval
 from dpsql.release.intervals.widths import half_widths, of_whole
-from dpsql.release.noise_expressions import Linear, form_interval, form_of
+from dpsql.release.output.integers import around, outward
+from dpsql.release.output.noise_expressions import Linear, form_interval, form_of
+from dpsql.release.output.whole_numbers import interval_around, rounding_error
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.release.whole_numbers import interval_around, rounding_error
 from dpsql.schema.intervals import EVERYTHING, Interval, point
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.expressions import Expr, Slot
-from dpsql.release.noise_expressions import Linear, form_of
+from dpsql.release.output.noise_expressions import Linear, form_of
 from dpsql.release.release import Release, ReleasedValues
 
 Floats = NDArray[np.float64]

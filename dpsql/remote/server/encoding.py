@@ -17,7 +17,7 @@ from dpsql.core.ledger.lines import Entry
 from dpsql.errors import DPSQLError
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.intervals import Interval
-from dpsql.session.quote import Quote
+from dpsql.session.costs import Quote
 
 LEVEL = 0.95
 """Of the intervals that an answer carries."""

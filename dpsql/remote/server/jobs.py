@@ -16,19 +16,19 @@ from typing import Any
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.share_lines import AnalystRequest
 from dpsql.core.ledger.shares import MOST_FAILURES
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
 from dpsql.remote.server import problems
-from dpsql.remote.server.crew import FATAL, PLANNING, Crew, ServingHalted, WorkerEnded
 from dpsql.remote.server.free_keys import FreeKeys
-from dpsql.remote.server.grid import RunQueue, seen_at
 from dpsql.remote.server.job import Job
-from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Link, Links
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply, in_bytes
 from dpsql.remote.server.problems import Problem, problem, uncharged
-from dpsql.session.server_words import ServerWords
+from dpsql.remote.server.time_grid import RunQueue, seen_at
+from dpsql.remote.server.workers import FATAL, PLANNING, Crew, ServingHalted, WorkerEnded
+from dpsql.session.server_settings import ServerWords
 
 AT_ONCE, WAITING = 2, 16
 """Queries of one analyst at work, and those that wait for that."""

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file, ledger_of
 from dpsql.owner.anchors import Anchors, file_of
@@ -22,7 +22,7 @@ from dpsql.owner.backups import alone
 from dpsql.owner.todos import check_finished
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
-from dpsql.session.server_words import ServerWords
+from dpsql.session.server_settings import ServerWords
 
 if TYPE_CHECKING:
     from dpsql.remote.server.service import Service  # what serves is loaded while its workers load the rest
@@ -91,7 +91,7 @@ def serve(serving: ServerSetup, words: Mapping[str, str] | None = None) -> None:
     schema = replace(schema, server=replace(schema.server, **read))
     serving.check(schema.server)
     try:
-        from dpsql.remote.server import nursery
+        from dpsql.remote.server import fork_server as nursery
 
         nursery.begin()  # as early as there is something to serve: it takes longer than all that follows
         import uvicorn  # an extra
@@ -204,18 +204,18 @@ def _silence() -> None:
 @contextlib.asynccontextmanager
 async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
     """The application with its workers and its ledger."""
+    from dpsql.remote.server.anchor_watch import Watch
     from dpsql.remote.server.app import application
-    from dpsql.remote.server.crew import Crew
-    from dpsql.remote.server.doors import Door
-    from dpsql.remote.server.drawing import PlotProcess
+    from dpsql.remote.server.authentication import Door
     from dpsql.remote.server.free_keys import FreeKeys
     from dpsql.remote.server.jobs import Jobs
-    from dpsql.remote.server.journal import Journal
     from dpsql.remote.server.links import Links
     from dpsql.remote.server.links import file_of as links_file
+    from dpsql.remote.server.log import Journal
     from dpsql.remote.server.messages import Config
+    from dpsql.remote.server.plot_process import PlotProcess
     from dpsql.remote.server.service import Service
-    from dpsql.remote.server.watch import Watch
+    from dpsql.remote.server.workers import Crew
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
     free, ledger = FreeKeys(access_file(schema).with_suffix(".free")), ledger_of(schema)

@@ -14,16 +14,16 @@ from typing import Any
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
-from dpsql.remote.server.crew import PLANNING, Crew, ServingHalted, WorkerEnded
-from dpsql.remote.server.doors import Door
-from dpsql.remote.server.drawing import PlotProcess
+from dpsql.remote.server.anchor_watch import Watch
+from dpsql.remote.server.authentication import Door
 from dpsql.remote.server.job import Job
 from dpsql.remote.server.jobs import Jobs
-from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Links
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.messages import FAILED, OK, REFUSED
+from dpsql.remote.server.plot_process import PlotProcess
 from dpsql.remote.server.problems import FILES_CHANGED, Problem
-from dpsql.remote.server.watch import Watch
+from dpsql.remote.server.workers import PLANNING, Crew, ServingHalted, WorkerEnded
 from dpsql.schema.frozen import dataclass
 
 MOST_FREE = 8

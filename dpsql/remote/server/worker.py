@@ -17,10 +17,9 @@ from dpsql.errors import DPSQLError, InvalidSchema, UnsupportedSQL
 from dpsql.executors.base import engine_of
 from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.owner.rehearsal import HEADING, rehearse
-from dpsql.remote.server import (
-    encoding,
-    loaded,  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
-)
+from dpsql.remote.server import encoding
+from dpsql.remote.server import preload as loaded  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
+from dpsql.remote.server.answer_cache import AnswerCache, SerializedAnswer, answer, answer_of
 from dpsql.remote.server.messages import (
     CHANGED,
     FAILED,
@@ -33,13 +32,12 @@ from dpsql.remote.server.messages import (
     Reply,
 )
 from dpsql.remote.server.outcomes import outcome_of
-from dpsql.remote.server.told import AnswerCache, SerializedAnswer, answer, answer_of
-from dpsql.schema.remembered import remembered_for
+from dpsql.schema.memoization import remembered_for
+from dpsql.session.costs import Quote
 from dpsql.session.owner_file import Schema
-from dpsql.session.quote import Quote
 from dpsql.session.served import ServedSession
-from dpsql.session.table import Table
-from dpsql.session.tables import all_tables
+from dpsql.session.tables.declared_tables import all_tables
+from dpsql.session.tables.table import Table
 from dpsql.session.vocabulary import as_identifier, words
 from dpsql.sources.stored import Origin, files_in, stamps_of
 

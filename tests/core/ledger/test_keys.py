@@ -28,9 +28,10 @@ from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.nodes import Filter, Scan
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
-from dpsql.session import canonical, canonical_forms
-from dpsql.session.canonical_forms import FORMS, NAMES
-from dpsql.session.canonical_text import NoCanonicalForm, Writer, form
+from dpsql.session.cache import canonical_forms
+from dpsql.session.cache import question_key as canonical
+from dpsql.session.cache.canonical_forms import FORMS, NAMES
+from dpsql.session.cache.canonical_text import NoCanonicalForm, Writer, form
 from dpsql.session.prepare import Terms, prepare
 
 GOLDEN = Path(__file__).parent / "golden" / "keys.json"

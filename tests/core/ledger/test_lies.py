@@ -23,11 +23,15 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import FORMAT, FormatChange, Note, UnknownLine
 from dpsql.core.ledger.reading import read_line
 from dpsql.core.ledger.units import TableUnit, UnitKind
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.plan.expressions import Function, Literal
 from dpsql.schema.columns import TableSchema
-from dpsql.session import canonical, canonical_forms, canonical_text, replay, session, table_units
+from dpsql.session import session
+from dpsql.session.cache import cached_answers as replay
+from dpsql.session.cache import canonical_forms, canonical_text
+from dpsql.session.cache import question_key as canonical
+from dpsql.session.tables import table_units
 from tests.core.ledger import checks, test_at_once, test_formats, test_keys, test_partitions, test_units
 from tests.core.ledger.checks import needs_fork
 from tests.core.ledger.checks import session as session_of

@@ -17,7 +17,7 @@ from dpsql.core.ledger.ledger import Ledger
 from dpsql.errors import BudgetExceeded, InvalidArgument
 from dpsql.plan.expressions import Vector
 from dpsql.release.release import ReleasedValues
-from dpsql.session.released_text import from_bytes, to_bytes
+from dpsql.session.cache.released_text import from_bytes, to_bytes
 from tests.core.ledger import checks
 from tests.core.ledger.checks import COUNT, fork, needs_fork, session, values
 

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.sql import asked_rows, sources
+from dpsql.executors.sql import semi_joins as asked_rows
+from dpsql.executors.sql import sources
 from tests.executors.contract import differences, session
 
 HAS = "EXISTS (SELECT 1 FROM b WHERE b.who = a.who AND b.k = a.k AND b.x > a.x)"

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import early, pairing
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.gathering import some_of
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.gathering import some_of
+from dpsql.executors.pandas.joins import early_filters as early
+from dpsql.executors.pandas.joins import pairing
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.nodes import Source
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type

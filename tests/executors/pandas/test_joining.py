@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.encoding import EncodedColumn
-from dpsql.executors.pandas.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
-from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, stable_order
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.encoding import EncodedColumn
+from dpsql.executors.pandas.joins.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
+from dpsql.executors.pandas.sums.ranking import Numbers, combine, dense_ranks, stable_order
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 

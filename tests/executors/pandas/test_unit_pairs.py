@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dpsql.core.exact import CountUnits, LatticeSum, UnitMean, UnitTotal
-from dpsql.executors.pandas import unit_sums
-from dpsql.executors.pandas.accumulators import Accumulator, Block
-from dpsql.executors.pandas.kept_rows import UnitRows
-from dpsql.executors.pandas.unit_sums import PairCount, PairSum, UnitSum, unit_sum_of
-from dpsql.executors.pandas.unit_totals import UnitPairs
+from dpsql.executors.pandas.sums.accumulators import Accumulator, Block
+from dpsql.executors.pandas.units import unit_sums
+from dpsql.executors.pandas.units.kept_rows import UnitRows
+from dpsql.executors.pandas.units.unit_sums import PairCount, PairSum, UnitSum, unit_sum_of
+from dpsql.executors.pandas.units.unit_totals import UnitPairs
 from dpsql.plan.expressions import Column, Fact, Vector
 from dpsql.schema.columns import Type
 from tests.lies import Patch, assert_caught

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.sensitivity import Analysis, Contribution, MeasuredAggregation, analyse
+from dpsql.core.sensitivity.row_contributions import Analysis, Contribution, MeasuredAggregation, analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import QueryRefused
 from dpsql.plan.query import Query, format_plan
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.core.norms import norms
 
 FOLDER = Path(__file__).parent

@@ -11,18 +11,18 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dpsql.answer.declared import facts_of, whose
+from dpsql.answer.declared_facts import facts_of, whose
 from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.core.loss import show
 from dpsql.errors import DPSQLError, InvalidArgument
 from dpsql.owner.access import Grant
 from dpsql.remote.facts import DeclaredTables, cost_of, quote_of, remaining_of
-from dpsql.remote.server.drawing import FORMS, SVG, answer_of
 from dpsql.remote.server.guard import body_of, in_json
 from dpsql.remote.server.job import Job
-from dpsql.remote.server.pages.asked import AskForm, Price, fields_of, left_in_words
+from dpsql.remote.server.pages.ask_form import AskForm, Price, fields_of, left_in_words
 from dpsql.remote.server.pages.door import FORM, Pages
 from dpsql.remote.server.pages.tables import PageTable, shortened
+from dpsql.remote.server.plot_process import FORMS, SVG, answer_of
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.service import seen_within
 from dpsql.schema.columns import ColumnSchema
