@@ -20,7 +20,7 @@
     │   └── UnknownArgument       a name that a function has no argument of; a TypeError too
     ├── LedgerError
     ├── AccessDenied              a server does not know who asks, or has stopped him
-    ├── Unavailable               a server does not answer now
+    ├── ServerUnavailable         a server does not answer now
     └── InternalError             a broken promise of the code itself
 
 A message says what, where, why, and what to write instead. It is decided from the SQL text, the parameters and

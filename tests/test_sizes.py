@@ -17,11 +17,8 @@ LARGER: dict[str, str] = {  # what is above a limit, and why: a file, or a funct
     "executors/pandas/database.py": "one method for each node of a plan",
     "executors/sql/sources.py": "one method for each node of a plan",
     "postprocess/work_limits.py::_Work.made": "one branch for each kind of function whose size differs",
-    "sql/syntax/parser.py": "one class that extends the parser, hook by hook",
-    "sql/boundary/released_parts.py::EarlierParts._found": "one branch for each place of an answer in a private SELECT",
+    "sql/boundary/released_parts.py::PriorParts._found": "one branch for each place of an answer in a private SELECT",
     "sql/rewrite/foreign_functions.py": "a table of functions, with their builders",
-    "sql/bind/joins.py": "the refusals of joins stand beside the rules that raise them",
-    "sql/boundary/statements.py": "one class that takes a statement apart, clause by clause",
     "sql/bind/subqueries.py::Membership._marked": "one mark with its sides, conditions and facts, in order",
 }
 
@@ -61,6 +58,12 @@ def lines_of_texts(tree: ast.AST) -> int:
     return sum((text.end_lineno or text.lineno) - text.lineno + 1 for text in texts)
 
 
+def lines_of_imports(tree: ast.Module) -> int:
+    """Lines of the imports at the top of a file."""
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return sum((each.end_lineno or each.lineno) - each.lineno + 1 for each in imports)
+
+
 def lines_of(function: Function) -> int:
     """Lines from the signature to the end, without its docstrings and decorators."""
     return (function.end_lineno or function.lineno) - function.lineno + 1 - lines_of_texts(function)
@@ -79,7 +82,7 @@ def too_large(path: str, source: str) -> dict[str, str]:
     """What stands above a limit in a file's text, and how far."""
     tree = ast.parse(source)
     over = {}
-    lines = len(source.splitlines()) - lines_of_texts(tree)
+    lines = len(source.splitlines()) - lines_of_texts(tree) - lines_of_imports(tree)
     if lines > MOST_LINES_OF_A_FILE:
         over[path] = f"{lines} lines, of at most {MOST_LINES_OF_A_FILE}"
     for name, function in functions_of(tree):

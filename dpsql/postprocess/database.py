@@ -122,7 +122,7 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
 
 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
-    """The rows of a statement over the rows of its relations. Raises NotComputed, and UnsupportedSQL where there are
+    """The rows of a statement over the rows of its relations. Raises PostprocessFailed, and UnsupportedSQL where there are
     more of them than its text allows."""
     failed = ""
     try:

@@ -150,13 +150,13 @@ class Release:
         if not self.told.searches:
             return self
         release: Release
-        release, held = self.searches.settle(bounds)
-        searches = zip(self.searches.searches, held, bounds, strict=True)
-        found = tuple(
+        release, intervals = self.searches.settle(bounds)
+        searches = zip(self.searches.searches, intervals, bounds, strict=True)
+        chosen_bounds = tuple(
             ChosenBounds(search.column, each, search.cost, search.clipped_at_most(drawn))
             for search, each, drawn in searches
         )
-        return replace(release, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
+        return replace(release, cost=self.cost, allowed=self.allowed, events=self.events, bounds=chosen_bounds)
 
     @cached_property
     def _derived(self) -> dict[Any, Any]:

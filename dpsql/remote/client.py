@@ -36,7 +36,7 @@ def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, ancho
 
     The token comes from `token_file`, which others must not be able to read, else from the environment's DPSQL_TOKEN,
     else from a prompt. anchor: an earlier `RemoteSession.ledger_anchor`: the server's ledger has to hold what it held
-    then. Raises InvalidArgument, AccessDenied for a token that does not hold, Unavailable, and LedgerError.
+    then. Raises InvalidArgument, AccessDenied for a token that does not hold, ServerUnavailable, and LedgerError.
     """
     session = RemoteSession(Wire(url, token_file, checked_anchor(anchor)))
     try:
@@ -51,7 +51,7 @@ def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, ancho
 @checked_methods
 class RemoteSession:
     """Private questions about tables that a server holds, out of the analyst's own share. Methods and attributes are
-    those of `Session`, with the same answers, errors and prices. Raises Unavailable where the server does not answer;
+    those of `Session`, with the same answers, errors and prices. Raises ServerUnavailable where the server does not answer;
     what was paid for then is not paid again when the same question is asked once more."""
 
     def __init__(self, wire: Wire) -> None:

@@ -202,7 +202,7 @@ class Wire:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Around what is made of content: Unavailable where it is not what a server of dpsql sends."""
+        """Around what is made of content: ServerUnavailable where it is not what a server of dpsql sends."""
         try:
             yield
         except DPSQLError:

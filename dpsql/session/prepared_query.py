@@ -72,7 +72,7 @@ class PreparedQuery:
     ) -> PriorReleases | None:
         """The answers of prior releases that one reads; None for one that reads none.
 
-        public: the stores of public tables, by folded name. Raises NotComputed, which holds the answers."""
+        public: the stores of public tables, by folded name. Raises PostprocessFailed, which holds the answers."""
         if self.postprocess is None:
             return None
         return self.postprocess.prior(self.releases, place, released, public)
@@ -105,7 +105,7 @@ class PreparedQuery:
         """The answer, from the released values of every release.
 
         public: public tables, which intervals of post-processing may need. again: advice where the post-processing
-        fails. Raises NotComputed, which holds the answers of the releases."""
+        fails. Raises PostprocessFailed, which holds the answers of the releases."""
         if self.postprocess is not None:
             from dpsql.session.multi_step.postprocess_results import (
                 result_of_program,  # most questions are of one release

@@ -173,14 +173,14 @@ def test_a_record_is_one_object_wherever_it_goes():
 
 FAMILIES = "dpsql.plan.aggregates."
 NAMES_RECORDS = {
-    "dpsql.executors.pandas.units.inner_aggregates": "kernels of an engine have names; what has none goes cell by cell",
-    "dpsql.executors.pandas.windows.window_values": "windows inside a person have kernels of their own: frames, not groups",
+    "dpsql.executors.pandas.units.inner_aggregates": "kernels have names; an aggregate without one goes cell by cell",
+    "dpsql.executors.pandas.windows.window_values": "windows have kernels of their own: frames, not groups",
     "dpsql.executors.sql.windows": "frames of sums, counts and ends are written as text",
     "dpsql.plan.windows": "which aggregates may stand over a frame, a rule about windows and not about releases",
     "dpsql.sql.rewrite.derived_statistics": "SKEWNESS and its like are arithmetic over sums, which it names",
     "dpsql.sql.bind.windows": "the same words, read of the text",
     "dpsql.sql.bind.looked_up_aggregates": "AVG of equal values is the value, and SUM of them the value times the rows",
-    "dpsql.sql.bind.ordered_unit_aggregates": "what windows below a person's groups are made of, by the words of the text",
+    "dpsql.sql.bind.ordered_unit_aggregates": "ordered aggregates of a unit are windows, by the words of the text",
     "dpsql.sql.bind.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
 }
 """Modules of other rooms that name single records, and why."""

@@ -56,11 +56,11 @@ class SharedBook(Book):
     request: Request | None = None
     """What the next charges are for; each is entered with its key, once."""
     dry: bool = False
-    """Charges are refused as ever, and what is admitted is not entered: NothingCharged says so."""
+    """Charges are refused as ever, and what is admitted is not entered: ZeroCharge says so."""
     time: ResponseTime | None = None
     """The privacy cost of each answer's response time, charged with the question."""
     ahead: bool = False
-    """Charges are entered, and ChargedAhead is raised in place of going on to run: `_requested` finds them then."""
+    """Charges are entered, and PriorCharge is raised in place of going on to run: `_requested` finds them then."""
     most_runs: int | None = None
     """How many charges an analyst may have, over the life of a share."""
     overlap: bool = False
@@ -197,7 +197,7 @@ class SharedBook(Book):
         return (charge, slot) not in self._state.paid
 
     def _to_run(self, charge: Entry) -> Entry:
-        """What is durable now, outside the transaction. Raises ChargedAhead where its run comes later."""
+        """What is durable now, outside the transaction. Raises PriorCharge where its run comes later."""
         if self.ahead:
             raise PriorCharge
         return charge

@@ -1,6 +1,6 @@
 """Noise for coordinates in classes: an independent cube for each class, all of one scale.
 
-Coordinates of rows that exclude each other are classes (`exact.InCell`): one row moves those of one class alone.
+Coordinates of rows that exclude each other are classes (`exact.CellPart`): one row moves those of one class alone.
 """
 
 from __future__ import annotations

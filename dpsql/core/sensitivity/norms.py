@@ -9,7 +9,7 @@ What one row adds. A row of a group adds a vector v of a set V to the parts of r
   LatticeProduct      an integer of {-most..most}, of {0..most} for a square; 0 where either value is NULL
   LatticeShare        SHARE_STEPS dealt out among the shares of one division, none negative; 0 where a value is NULL
   CountDistinct       with the other rows there already: 1 for a value that is new, 0 for others and for NULL
-  InCell              what its part adds, where the row has that cell; a row has one cell of the same alternatives
+  CellPart              what its part adds, where the row has that cell; a row has one cell of the same alternatives
 Rows added one after the other add up, so c rows of a unit add a vector of the c-fold sum of V with itself.
 What one unit adds, besides, to a group that it has a row in, is a vector u of a set U:
   CountUnits          1, or 0 where its expression is NULL in all of the unit's rows

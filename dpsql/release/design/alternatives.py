@@ -4,7 +4,7 @@ A *state* says of each condition (a comparison, a boolean column, whether a valu
 NULL. All that rows can be in are found: of comparisons of one value with constants by trying values around each, of all
 others by taking every combination. In a state CASE has one arm, and arguments come to a constant or to one expression.
 
-A wrong state here is a wrong answer and no leak: what a row adds to is decided by the executor (`exact.InCell`).
+A wrong state here is a wrong answer and no leak: what a row adds to is decided by the executor (`exact.CellPart`).
 """
 
 from __future__ import annotations

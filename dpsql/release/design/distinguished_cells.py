@@ -1,7 +1,7 @@
 """Cells of rows that a query's aggregates tell apart, and what each aggregate's arguments come to in each.
 
 Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs tell cells of rows apart.
-Which cells there are follows from the query alone; which rows are in them is up to the executor (`exact.InCell`).
+Which cells there are follows from the query alone; which rows are in them is up to the executor (`exact.CellPart`).
 """
 
 from __future__ import annotations

@@ -27,7 +27,11 @@ _TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, what to 
     429: ("TooManyRequests", "Too many requests of one analyst wait.", "Wait for answers, then ask again."),
     431: ("RequestHeaderFieldsTooLarge", "The header is longer than 16,384 bytes.", "Send less."),
     500: ("InternalError", "The server failed.", "Tell the data owner this id."),
-    503: ("Unavailable", "The server cannot answer now, and nothing was charged.", "Ask again with the same key."),
+    503: (
+        "ServerUnavailable",
+        "The server cannot answer now, and nothing was charged.",
+        "Ask again with the same key.",
+    ),
 }
 
 

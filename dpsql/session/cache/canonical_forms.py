@@ -59,21 +59,21 @@ from dpsql.session.cache.canonical_text import Form, NoCanonicalForm, form
 
 def _name_of(function: Function) -> str:
     """The name of a function, which decides its kernel: names are unique in the language, and a function that is not
-    the one that the language has by its name tells nothing by it. Raises NotCanonical for that."""
+    the one that the language has by its name tells nothing by it. Raises NoCanonicalForm for that."""
     if FUNCTIONS.get(function.name) is not function:
         raise NoCanonicalForm(f"the language has another function {function.name}, or none")
     return function.name
 
 
 def _tag_of(aggregate: AggregateFunction) -> str:
-    """The tag of an aggregate function. Raises NotCanonical for one that the language does not have by its name."""
+    """The tag of an aggregate function. Raises NoCanonicalForm for one that the language does not have by its name."""
     if AGGREGATES.get(aggregate.name) is not aggregate:
         raise NoCanonicalForm(f"the language has another aggregate {aggregate.name}, or none")
     return aggregate.tag
 
 
 def _window_tag(function: WindowFunction) -> str:
-    """The tag of a window function. Raises NotCanonical for one that the language does not have by its name."""
+    """The tag of a window function. Raises NoCanonicalForm for one that the language does not have by its name."""
     if WINDOWS.get(function.name) is not function:
         raise NoCanonicalForm(f"the language has another window function {function.name}, or none")
     return function.tag

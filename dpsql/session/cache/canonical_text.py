@@ -88,7 +88,7 @@ class Writer:
         self._held: list[object] = []  # so that no id is used again
 
     def digest(self, value: object) -> bytes:
-        """32 bytes that tell the value from every other. Raises NotCanonical."""
+        """32 bytes that tell the value from every other. Raises NoCanonicalForm."""
         known = self._found.get(id(value))
         if known is None:
             known = hashlib.sha256(self._bytes(value)).digest()

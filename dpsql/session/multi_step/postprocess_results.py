@@ -61,7 +61,7 @@ def result_of_program(
     replayed: bool,
     again: str,
 ) -> ProgramResult:
-    """The answer of a program, of what each of its releases gave. Raises NotComputed, which holds these."""
+    """The answer of a program, of what each of its releases gave. Raises PostprocessFailed, which holds these."""
     answers: list[Result] = []
     drawn: list[ReleaseRows] = []
     for place, step, release in zip(plan.places, plan.program.steps, plan.finishes, strict=True):

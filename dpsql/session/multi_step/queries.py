@@ -103,7 +103,7 @@ class ProgramQuestions(FreeQuestions):
     def _seen(
         self, prepared: PreparedQuery, place: int, released: Sequence[ReleasedValues | None]
     ) -> PriorReleases | None:
-        """What a release reads of those before it. Raises NotComputed, which holds their answers."""
+        """What a release reads of those before it. Raises PostprocessFailed, which holds their answers."""
         known = {at: each for at, each in enumerate(released) if each is not None}
         try:
             return prepared.prior(place, known, stores_of(self._catalog.public))

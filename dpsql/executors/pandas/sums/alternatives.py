@@ -67,7 +67,7 @@ class CellNumbers:
 
 
 class CellSum(Accumulator):
-    """Accumulates an InCell: its part, over the rows of the cell."""
+    """Accumulates an CellPart: its part, over the rows of the cell."""
 
     def __init__(self, part: CellPart, of: Accumulator, numbers: CellNumbers) -> None:
         self.part = part
