@@ -122,8 +122,8 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
 
 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
-    """The rows of a statement over the rows of its relations. Raises PostprocessFailed, and UnsupportedSQL where there are
-    more of them than its text allows."""
+    """The rows of a statement over the rows of its relations. Raises PostprocessFailed, and UnsupportedSQL where there
+    are more of them than its text allows."""
     failed = ""
     try:
         return _rows(statement, {each.name: frames[each.name] for each in statement.relations}, params or {})

@@ -51,8 +51,8 @@ def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, ancho
 @checked_methods
 class RemoteSession:
     """Private questions about tables that a server holds, out of the analyst's own share. Methods and attributes are
-    those of `Session`, with the same answers, errors and prices. Raises ServerUnavailable where the server does not answer;
-    what was paid for then is not paid again when the same question is asked once more."""
+    those of `Session`, with the same answers, errors and prices. Raises ServerUnavailable where the server does not
+    answer; what was paid for then is not paid again when the same question is asked once more."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
