@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.postprocess.frames import Header
 from dpsql.schema.columns import TableSchema, Type
 
@@ -10,7 +10,7 @@ UNSAID_ROWS = 1_000
 """Rows that an answer of private groups is taken to have, until it is there."""
 
 
-def header_of(step: Step) -> Header:
+def header_of(step: ReleasePlan) -> Header:
     """The answer of a release."""
     columns = tuple((each.name, each.type) for each in step.columns)
     most = UNSAID_ROWS if step.most is None else step.most

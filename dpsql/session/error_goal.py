@@ -15,7 +15,7 @@ from dpsql.release.release import Release
 
 if TYPE_CHECKING:
     from dpsql.plan.options import Options
-    from dpsql.sql.bind.statement import BoundStatement
+    from dpsql.plan.query_plan import ReleasePlan
 
 
 class Terms(Protocol):
@@ -37,13 +37,13 @@ class Terms(Protocol):
 
 
 def within(
-    goal: Goal, terms: Terms, bound: BoundStatement, release_for: Callable[[Allowance, str], Release], mechanism: str
+    goal: Goal, terms: Terms, plan: ReleasePlan, release_for: Callable[[Allowance, str], Release], mechanism: str
 ) -> Release:
     """The release that reaches a goal at the least epsilon, which must not be more than is allowed. Its widths have to
     fall as epsilon grows, as those of Laplace and Gaussian noise do."""
-    asked, delta = terms.said(bound.options)
+    asked, delta = terms.said(plan.options)
     laws = (LAWS if delta else LAWS[:1]) if mechanism == "auto" else (mechanism,)
-    release = reached(bound.query, lambda epsilon, law: release_for(terms.paying(epsilon, delta), law), goal, laws)
+    release = reached(plan.query, lambda epsilon, law: release_for(terms.paying(epsilon, delta), law), goal, laws)
     release = replace(release, goal=goal)
     cap = min((each for each in (terms.epsilon, terms.max_epsilon, asked) if each is not None), default=None)
     if cap is not None and release.allowed.pure > cap:

@@ -15,12 +15,9 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import (
     DPSQLError,
     InternalError,
-    InvalidParameter,
     InvalidPrivacyParameter,
     QueryRefused,
     SQLSyntaxError,
-    TypeMismatch,
-    UnsupportedSQL,
 )
 from dpsql.plan.options import Options
 from dpsql.release.plan import planned
@@ -29,13 +26,13 @@ from dpsql.schema.frozen import dataclass
 from dpsql.session.dry_run import tried
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.tables.public_tables import stores_of
-from dpsql.sql import plan_of, program_of
+from dpsql.sql import compile_query
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parameters import Params, params_of
 
 if TYPE_CHECKING:
-    from dpsql.plan.program import Program, Step
-    from dpsql.sql.bind.statement import BoundStatement
+    from dpsql.plan.query_plan import Postprocess, QueryPlan, ReleasePlan
+    from dpsql.sql.compile import CompiledQuery
 
 _MOST_CACHED = 256
 
@@ -206,25 +203,31 @@ def _prepared(
     """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
     failed = ""
     try:
-        plain = _plain(sql, catalog, given)
-        if isinstance(plain, DPSQLError):
-            return _program(
-                plain, sql, catalog, given, terms=terms, neighbours=neighbours, strategy=strategy, mechanism=mechanism
+        compiled = compile_query(sql, catalog, given)
+        if compiled.plan.postprocess is not None:
+            return _prepared_several(
+                compiled,
+                compiled.plan.postprocess,
+                catalog,
+                terms=terms,
+                neighbours=neighbours,
+                strategy=strategy,
+                mechanism=mechanism,
             )
-        bound, explain_only, of_text = plain
+        (plan,) = compiled.plan.releases
 
         def release_for(allowed: Allowance | None = None, law: str = mechanism) -> Release:
             return planned(
-                bound.query,
+                plan.query,
                 neighbours,
-                lambda: allowed or terms.allowance(bound.options),
-                bound.options,
+                lambda: allowed or terms.allowance(plan.options),
+                plan.options,
                 strategy=strategy,
                 mechanism=law,
             )
 
-        release = _released(terms.goal_with(of_text), terms, bound, release_for, mechanism)
-        return PreparedQuery((release,), explain_only, intervals=_above(release, sql, catalog, given))
+        release = _released(terms.goal_with(compiled.goal), terms, plan, release_for, mechanism)
+        return PreparedQuery((release,), compiled.explain_only, intervals=_above(release, sql, catalog, given))
     except DPSQLError:
         raise
     except RecursionError:
@@ -238,16 +241,16 @@ def _prepared(
 
 
 def _released(
-    goal: Goal | None, terms: Terms, bound: BoundStatement, release_for: Callable[..., Release], mechanism: str
+    goal: Goal | None, terms: Terms, plan: ReleasePlan, release_for: Callable[..., Release], mechanism: str
 ) -> Release:
     if goal is None:
         return release_for()
     from dpsql.session.error_goal import within  # most questions say what they cost
 
-    return within(goal, terms, bound, release_for, mechanism)
+    return within(goal, terms, plan, release_for, mechanism)
 
 
-def _above(release: Release, sql: str, catalog: Catalog, given: Params) -> Program | None:
+def _above(release: Release, sql: str, catalog: Catalog, given: Params) -> QueryPlan | None:
     if not release.query.stages:
         return None
     from dpsql.session.multi_step.row_local_postprocess import (
@@ -257,53 +260,33 @@ def _above(release: Release, sql: str, catalog: Catalog, given: Params) -> Progr
     return program_above(release, sql, catalog, given)
 
 
-_OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
-"""What is wrong in a text however it is read. Other refusals depend on which of its parts is read first."""
-
-
-def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[BoundStatement, bool, Goal | None] | DPSQLError:
-    """The text as a question of one step, or why it is none."""
-    try:
-        return plan_of(sql, catalog, given)
-    except QueryRefused as refusal:
-        if isinstance(refusal, _OF_THE_TEXT) and "no FROM" not in refusal.about:
-            raise
-        return refusal.with_traceback(None)
-
-
-def _program(
-    refusal: DPSQLError, sql: str, catalog: Catalog, given: Params, *, terms: Terms, **how: Any
+def _prepared_several(
+    compiled: CompiledQuery, postprocess: Postprocess, catalog: Catalog, *, terms: Terms, **how: Any
 ) -> PreparedQuery:
-    """The text as a statement of several steps. refusal: why it is none of one step, raised where it is none of several
-    either."""
-    from dpsql.sql.boundary.error_places import located  # most questions are of one step
+    """A query of several releases, or of post-processing SQL over one."""
+    from dpsql.session.multi_step.run import prepared_program  # most queries are of one release
+    from dpsql.sql.compile import better_refusal
 
-    try:
-        return _several(refusal, sql, catalog, given, terms=terms, **how)
-    except QueryRefused as inner:
-        of_one = "people's rows" in refusal.about or not isinstance(refusal, UnsupportedSQL | SQLSyntaxError)
-        own = refusal if of_one else located(inner, refusal)
-    raise own
-
-
-def _several(
-    refusal: DPSQLError, sql: str, catalog: Catalog, given: Params, *, terms: Terms, **how: Any
-) -> PreparedQuery:
-    """As `_program`, with refusals that may not say where."""
-    taken_apart = program_of(sql, catalog, given) if isinstance(sql, str) else None
-    if taken_apart is None:
-        raise refusal
-    from dpsql.session.multi_step.run import prepared_program  # most questions are of one step
-
-    program, explain_only = taken_apart
     law = {each: how[each] for each in ("strategy", "mechanism")}
 
-    def release_for(step: Step, allowed: Allowance) -> Release:
+    def release_for(step: ReleasePlan, allowed: Allowance) -> Release:
         return planned(step.query, how["neighbours"], lambda: allowed, step.options, **law)
 
     if terms.goal is not None:
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")
-    return prepared_program(program, release_for, terms.allowance, catalog.public, explain_only=explain_only)
+    try:
+        return prepared_program(
+            compiled.plan,
+            postprocess,
+            release_for,
+            terms.allowance,
+            catalog.public,
+            explain_only=compiled.explain_only,
+        )
+    except QueryRefused as error:
+        if compiled.refusal is None:
+            raise
+        raise better_refusal(error, compiled.refusal) from None
 
 
 def _typed(params: Params) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from dpsql.schema.frozen import dataclass
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
     from dpsql.executors.pandas.columns.declared_columns import ColumnStore
-    from dpsql.plan.program import Program
+    from dpsql.plan.query_plan import QueryPlan
     from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
     from dpsql.session.multi_step.prior_releases import PriorReleases
     from dpsql.sql.names.catalog import PublicValues
@@ -39,14 +39,14 @@ class PreparedQuery:
         Whether the text began with EXPLAIN PRIVACY.
     postprocess : PostprocessPlan or None
         SQL over the releases. None where the answer is that of one release.
-    intervals : Program or None
+    intervals : QueryPlan or None
         For one release with SELECTs over its answer: these as SQL, from which intervals are simulated.
     """
 
     releases: tuple[Release, ...]
     explain_only: bool
     postprocess: PostprocessPlan | None = None
-    intervals: Program | None = None
+    intervals: QueryPlan | None = None
 
     @property
     def dry_runs(self) -> tuple[Release, ...]:

@@ -19,12 +19,12 @@ from dpsql.core.mechanisms.coordinate_classes import law_of
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
 from dpsql.plan.merged_queries import MergedQuery, merged
 from dpsql.plan.nodes import scans_of
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.release.expected_error import error_variance
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
 
-Planned = Callable[[Step, Allowance], Release]
+Planned = Callable[[ReleasePlan, Allowance], Release]
 
 _TIE = 1e-9
 """Errors that differ by less than that part are alike: doubles say no more."""
@@ -38,11 +38,11 @@ class MergedRelease:
     several."""
 
     release: Release
-    steps: tuple[Step, ...]
+    steps: tuple[ReleasePlan, ...]
     allowed: Allowance
     joint: MergedQuery | None = None
 
-    def finishing(self, first: Step, step: Step) -> Release:
+    def finishing(self, first: ReleasePlan, step: ReleasePlan) -> Release:
         """The release with the finish of a step that releases the same values as `first`, which it was made of."""
         if self.joint is not None:
             finish = self.joint.finish(self.steps.index(first), step.query)
@@ -80,7 +80,7 @@ def errors_of(release: Release) -> list[float]:
     return [math.log(each) / 2 if each > 0 else -math.inf for each in found]
 
 
-def made_of(steps: Sequence[Step], shares: Sequence[Allowance], planned: Planned) -> list[MergedRelease]:
+def made_of(steps: Sequence[ReleasePlan], shares: Sequence[Allowance], planned: Planned) -> list[MergedRelease]:
     """The releases of different steps, in their order, each at its share; of some of them one, where that is no worse,
     at the place of the first. Raises what planning raises."""
     releases: list[MergedRelease] = []

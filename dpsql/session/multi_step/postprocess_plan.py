@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.answer.program import ProgramExplanation
 from dpsql.answer.result import Result, result_of
-from dpsql.plan.program import Program, Step, handed
+from dpsql.plan.query_plan import Postprocess, ReleasePlan, handed
 from dpsql.postprocess.database import Statement, run
 from dpsql.postprocess.frames import Frame, no_rows
 from dpsql.release.release import Release, ReleasedValues
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PostprocessPlan:
-    """The post-processing over the releases of a query. `places`: the release of each step; `finishes`: the release
-    with the step's own outputs."""
+    """The post-processing of a query, bound over answers without rows.
 
-    program: Program
+    `places`: for each release of the query plan, the calibrated release that answers it; `finishes`: that release
+    with the outputs of the query plan's."""
+
+    plans: tuple[ReleasePlan, ...]
+    postprocess: Postprocess
     places: tuple[int, ...]
     finishes: tuple[Release, ...]
     statement: Statement
     public: Mapping[str, Frame]
-    firsts: tuple[Step, ...]
+    firsts: tuple[ReleasePlan, ...]
     """Of each release the step that it was planned for."""
     inputs: tuple[tuple[Statement, ...], ...]
     """Of each release the SQL over earlier ones that it reads, as its step's `inputs` are."""
@@ -49,7 +52,7 @@ class PostprocessPlan:
     def needs(self, place: int) -> frozenset[int]:
         """The places of the releases that one reads."""
         names = {name for each in self.firsts[place].inputs for name in each.reads}
-        pairs = zip(self.program.steps, self.places, strict=True)
+        pairs = zip(self.plans, self.places, strict=True)
         return frozenset(at for step, at in pairs if step.relation in names)
 
     def prior(
@@ -66,7 +69,7 @@ class PostprocessPlan:
         from dpsql.session.multi_step.prior_releases import seen  # most statements have none
 
         frames = dict(self.public)
-        for at, step, finish in zip(self.places, self.program.steps, self.finishes, strict=True):
+        for at, step, finish in zip(self.places, self.plans, self.finishes, strict=True):
             if at in self.needs(place):
                 frames[step.relation] = frame_of(step, finish.settled(released[at].bounds), released[at])
         rows = []
@@ -91,9 +94,11 @@ class PostprocessPlan:
             for step in self.firsts
         )
         given = reads if self.reads_prior_releases else ()
-        return ProgramExplanation(releases[0], releases=releases, sql=self.program.sql, reads=given, merged=self.merged)
+        return ProgramExplanation(
+            releases[0], releases=releases, sql=self.postprocess.sql, reads=given, merged=self.merged
+        )
 
     def _last(self, names: Sequence[str]) -> int:
         """The number of the last of some releases, by their relations; 0 where there is none."""
-        pairs = zip(self.program.steps, self.places, strict=True)
+        pairs = zip(self.plans, self.places, strict=True)
         return max((place + 1 for step, place in pairs if step.relation in names), default=0)

@@ -11,7 +11,7 @@ from dpsql.answer.computed_result import StagedResult
 from dpsql.answer.program import ProgramResult
 from dpsql.answer.result import Result, result_of
 from dpsql.errors import PostprocessFailed
-from dpsql.plan.program import Program, handed
+from dpsql.plan.query_plan import Postprocess, QueryPlan, handed
 from dpsql.postprocess.database import run
 from dpsql.postprocess.frames import Frame
 from dpsql.release.output.select import Answer
@@ -23,29 +23,33 @@ from dpsql.session.tables.public_data import PublicData
 from dpsql.sql.names.catalog import PublicValues
 
 
-def public_frames(program: Program, public: PublicValues | None) -> dict[str, Frame]:
-    """The rows of the public tables that a program reads."""
+def public_frames(postprocess: Postprocess, public: PublicValues | None) -> dict[str, Frame]:
+    """The rows of the public tables that post-processing SQL reads."""
     data = public if isinstance(public, PublicData) else PublicData({})
-    return {name: data.frame(schema) for name, schema in program.public}
+    return {name: data.frame(schema) for name, schema in postprocess.public}
 
 
 def with_intervals(
-    result: Result, settled: Release, released: ReleasedValues, program: Program, public: PublicValues | None
+    result: Result, settled: Release, released: ReleasedValues, plan: QueryPlan, public: PublicValues | None
 ) -> StagedResult:
     """The answer of SELECTs over one release, with what knows how far what they have computed may be off."""
-    (step,) = program.steps
+    (step,) = plan.releases
+    postprocess = plan.postprocess
+    assert postprocess is not None  # as of `postprocess_of`
     plain = replace(settled, query=replace(settled.query, stages=()))
     drawn = ReleaseRows(step, result_of(plain, released, ""), frame_of(step, plain, released))
     answer = result._answer
     rows = Frame(answer.names, answer.types, answer.vectors)
-    above = PostprocessRows(program, (drawn,), public_frames(program, public), handed(program.parameters), rows)
+    above = PostprocessRows(
+        postprocess, (drawn,), public_frames(postprocess, public), handed(postprocess.parameters), rows
+    )
     shown = {each.name: getattr(result, each.name) for each in fields(result)}
     return StagedResult(**shown, above=above)
 
 
-def _noisy(program: Program, names: Sequence[str]) -> frozenset[str]:
+def _noisy(postprocess: Postprocess, names: Sequence[str]) -> frozenset[str]:
     """The columns with noise in them, as far as that is known."""
-    again = program.redrawn
+    again = postprocess.redrawn
     if again is None:
         return frozenset()
     return frozenset(name for name, noise in zip(names, again.columns, strict=True) if not noise.known)
@@ -64,13 +68,13 @@ def result_of_program(
     """The answer of a program, of what each of its releases gave. Raises PostprocessFailed, which holds these."""
     answers: list[Result] = []
     drawn: list[ReleaseRows] = []
-    for place, step, release in zip(plan.places, plan.program.steps, plan.finishes, strict=True):
+    for place, step, release in zip(plan.places, plan.plans, plan.finishes, strict=True):
         settled = release.settled(released[place].bounds)
         answers.append(result_of(settled, released[place], footer, replayed=replayed))
         drawn.append(ReleaseRows(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
     frames = {**plan.public, **{each.step.relation: each.frame for each in drawn}}
     try:
-        rows = run(plan.statement, frames, handed(plan.program.parameters))
+        rows = run(plan.statement, frames, handed(plan.postprocess.parameters))
     except PostprocessFailed as error:
         raise error.with_answers(tuple(answers), again) from None
     whole = Answer(
@@ -79,7 +83,7 @@ def result_of_program(
         rows.vectors,
         np.arange(len(rows)),
         (None,) * len(rows.names),
-        noisy=_noisy(plan.program, rows.names),
+        noisy=_noisy(plan.postprocess, rows.names),
     )
     first = answers[0]
     return ProgramResult(
@@ -91,5 +95,5 @@ def result_of_program(
         replayed,
         answers=tuple(answers),
         program=plan.explanation(releases),
-        above=PostprocessRows(plan.program, tuple(drawn), plan.public, handed(plan.program.parameters), rows),
+        above=PostprocessRows(plan.postprocess, tuple(drawn), plan.public, handed(plan.postprocess.parameters), rows),
     )

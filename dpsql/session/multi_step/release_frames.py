@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.postprocess.frames import Frame
 from dpsql.release.output.select import Answer, Places, finish
 from dpsql.release.release import Release, ReleasedValues
 
 
-def frame_of(step: Step, release: Release, released: ReleasedValues, answer: Answer | None = None) -> Frame:
+def frame_of(step: ReleasePlan, release: Release, released: ReleasedValues, answer: Answer | None = None) -> Frame:
     """The rows of a release as SQL above reads them. answer: what its finish has made, where that is known."""
     return frame_and_groups(step, release, released, answer)[0]
 
 
 def frame_and_groups(
-    step: Step, release: Release, released: ReleasedValues, answer: Answer | None = None
+    step: ReleasePlan, release: Release, released: ReleasedValues, answer: Answer | None = None
 ) -> tuple[Frame, Places]:
     """The rows, and which released group each is."""
     with np.errstate(all="ignore"):

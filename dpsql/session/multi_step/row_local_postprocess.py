@@ -6,22 +6,25 @@ from typing import TYPE_CHECKING
 
 from dpsql.errors import QueryRefused
 from dpsql.release.release import Release
-from dpsql.sql import program_of
+from dpsql.sql.compile import separate
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parameters import Params
 
 if TYPE_CHECKING:
-    from dpsql.plan.program import Program
+    from dpsql.plan.query_plan import QueryPlan
 
 
-def program_above(release: Release, sql: str, catalog: Catalog, given: Params) -> Program | None:
+def program_above(release: Release, sql: str, catalog: Catalog, given: Params) -> QueryPlan | None:
     """The text as SQL over the answer of a release; None where there is no such SELECT in it, or nothing is told so."""
     try:
-        taken_apart = program_of(sql, catalog, given)
+        separated = separate(sql, catalog, given)
     except QueryRefused:
         return None
-    if taken_apart is None or taken_apart[0].redrawn is None or len(taken_apart[0].steps) != 1:
+    if separated is None:
         return None
-    (step,) = taken_apart[0].steps
+    plan, _ = separated
+    if len(plan.releases) != 1 or plan.postprocess is None or plan.postprocess.redrawn is None:
+        return None
+    (step,) = plan.releases
     same = (step.query.plan, step.query.finish) == (release.query.plan, release.query.finish)
-    return taken_apart[0] if same else None
+    return plan if same else None

@@ -15,7 +15,7 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.loss import Allowance, show
 from dpsql.errors import InvalidPrivacyParameter
 from dpsql.plan.options import Options
-from dpsql.plan.program import Program, Step, handed
+from dpsql.plan.query_plan import Postprocess, QueryPlan, ReleasePlan, handed
 from dpsql.postprocess.database import bound
 from dpsql.postprocess.headers import header_of, public_header
 from dpsql.release.release import Release
@@ -25,11 +25,12 @@ from dpsql.session.multi_step.postprocess_results import public_frames
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.sql.names.catalog import PublicValues
 
-Planned = Callable[[Step, Allowance], Release]
+Planned = Callable[[ReleasePlan, Allowance], Release]
 
 
 def prepared_program(
-    program: Program,
+    plan: QueryPlan,
+    postprocess: Postprocess,
     planned: Planned,
     allowance: Callable[[Options | None], Allowance],
     public: PublicValues | None,
@@ -38,9 +39,9 @@ def prepared_program(
 ) -> PreparedQuery:
     """The releases of a program, each at its share, and the SQL over them, bound over answers of no row. Raises what
     planning raises, and a QueryRefused."""
-    firsts: list[Step] = []
+    firsts: list[ReleasePlan] = []
     places: list[int] = []
-    for step in program.steps:
+    for step in plan.releases:
         same = [at for at, each in enumerate(firsts) if _alike(each, step)]
         places.append(same[0] if same else len(firsts))
         firsts += [] if same else [step]
@@ -50,17 +51,21 @@ def prepared_program(
         place: at for at, each in enumerate(releases) for place, step in enumerate(firsts) if step in each.steps
     }
     finishes = tuple(
-        releases[of_first[at]].finishing(firsts[at], step) for at, step in zip(places, program.steps, strict=True)
+        releases[of_first[at]].finishing(firsts[at], step) for at, step in zip(places, plan.releases, strict=True)
     )
     planned_for = tuple(each.steps[0] for each in releases)
-    frames = public_frames(program, public)
-    headers = [*map(header_of, program.steps), *(public_header(*each) for each in program.public if each[0] in frames)]
-    statement = bound(program.sql, headers, handed(program.parameters))
+    frames = public_frames(postprocess, public)
+    headers = [
+        *map(header_of, plan.releases),
+        *(public_header(*each) for each in postprocess.public if each[0] in frames),
+    ]
+    statement = bound(postprocess.sql, headers, handed(postprocess.parameters))
     inputs = tuple(
         tuple(bound(one.sql, headers, handed(one.parameters)) for one in step.inputs) for step in planned_for
     )
-    plan = PostprocessPlan(
-        program,
+    bound_plan = PostprocessPlan(
+        plan.releases,
+        postprocess,
         tuple(of_first[at] for at in places),
         finishes,
         statement,
@@ -69,10 +74,10 @@ def prepared_program(
         inputs,
         merged=tuple(len(each.steps) for each in releases),
     )
-    return PreparedQuery(tuple(each.release for each in releases), explain_only=explain_only, postprocess=plan)
+    return PreparedQuery(tuple(each.release for each in releases), explain_only=explain_only, postprocess=bound_plan)
 
 
-def _alike(one: Step, other: Step) -> bool:
+def _alike(one: ReleasePlan, other: ReleasePlan) -> bool:
     """Whether two steps release the same values, whatever is done with them."""
     return (one.query.plan, one.options, one.inputs) == (other.query.plan, other.options, other.inputs)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsql.answer.result import Result
 from dpsql.plan.expressions import Vector
-from dpsql.plan.program import Program, Step
+from dpsql.plan.query_plan import Postprocess, ReleasePlan
 from dpsql.plan.redraws import Noise
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.redraws import InRun, in_runs
@@ -43,7 +43,7 @@ _SHOWN, _LOW, _HIGH, _FIRST = 0, 1, 2, 3
 class ReleaseRows:
     """A release as SQL above it read it: its step, its own answer, and its rows."""
 
-    step: Step
+    step: ReleasePlan
     answer: Result
     frame: Frame
 
@@ -79,7 +79,7 @@ class ReleaseRows:
 class PostprocessRows:
     """SQL over answers, and what it read. `rows`: its answer."""
 
-    program: Program
+    postprocess: Postprocess
     drawn: tuple[ReleaseRows, ...]
     public: Mapping[str, Frame]
     values: Mapping[str, Any]
@@ -87,7 +87,7 @@ class PostprocessRows:
 
     def bounds(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
         """The intervals of its columns by name, and which of them are of noise that was drawn anew."""
-        again = self.program.redrawn
+        again = self.postprocess.redrawn
         if again is None:
             return {}, frozenset()
         drawable = {each.step.relation for each in self.drawn if each.drawable()}
@@ -120,9 +120,9 @@ class PostprocessRows:
 
     def _in_runs(self, each: ReleaseRows, factors: Floats, level: float) -> InRun:
         """The rows of a release in each run."""
-        assert self.program.redrawn is not None  # the caller has seen it
+        assert self.postprocess.redrawn is not None  # the caller has seen it
         name = each.step.relation
-        leaves = {leaf for noise in self.program.redrawn.columns for of, leaf in noise.leaves if of == name}
+        leaves = {leaf for noise in self.postprocess.redrawn.columns for of, leaf in noise.leaves if of == name}
         parts = [each.frame, *(each.with_ends(leaves, level, upper=upper) for upper in (False, True))]
         runs = [np.full(len(each.frame), run) for run in range(_FIRST)]
         if len(factors):

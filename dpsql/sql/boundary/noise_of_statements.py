@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from dpsql.plan.expressions import Expr, Slot, walk
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.plan.redraws import KNOWN, ROUGH, RUN, RUNS, Noise
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
@@ -34,7 +34,7 @@ class RedrawnStatement:
 
 
 def redrawn(
-    tree: exp.Query, commons: Sequence[Listed], steps: Sequence[Step], public: Mapping[str, TableSchema]
+    tree: exp.Query, commons: Sequence[Listed], steps: Sequence[ReleasePlan], public: Mapping[str, TableSchema]
 ) -> RedrawnStatement | None:
     """The statement for many runs; None where there is nothing in it that could be told that way."""
     copied, copies = tree.copy(), [(name, query.copy(), alias) for name, query, alias in commons]
@@ -57,7 +57,7 @@ def redrawn(
     return RedrawnStatement(noted, listed, rows.columns)
 
 
-def _with_relations(steps: Sequence[Step], public: Mapping[str, TableSchema]) -> Selects:
+def _with_relations(steps: Sequence[ReleasePlan], public: Mapping[str, TableSchema]) -> Selects:
     selects = Selects()
     for step in steps:
         selects.known[step.relation] = _of_step(step, selects)
@@ -67,7 +67,7 @@ def _with_relations(steps: Sequence[Step], public: Mapping[str, TableSchema]) ->
     return selects
 
 
-def _of_step(step: Step, selects: Selects) -> Rows:
+def _of_step(step: ReleasePlan, selects: Selects) -> Rows:
     """A release: keys, which are known, and values with noise. Where chance decided which groups are shown, noise drawn
     anew would show others: there values are told one by one alone."""
     query, keys = step.query, len(step.query.plan.keys)
@@ -86,7 +86,7 @@ def _of_step(step: Step, selects: Selects) -> Rows:
     return Rows(tuple(each.name.casefold() for each in step.columns), numbered, key, hidden)
 
 
-def _is_narrowed(step: Step) -> bool:
+def _is_narrowed(step: ReleasePlan) -> bool:
     """Whether values with noise may have chosen its rows."""
     finish = step.query.finish
     return bool(finish.having or finish.distinct or finish.offset or finish.limit is not None or step.query.stages)
@@ -102,7 +102,7 @@ def _renamed(rows: Rows, alias: exp.TableAlias | None) -> Rows:
     return replace(rows, names=(*names, *rows.names[len(names) :]))
 
 
-def _put_in_runs(held: exp.Expr, steps: Sequence[Step]) -> None:
+def _put_in_runs(held: exp.Expr, steps: Sequence[ReleasePlan]) -> None:
     """Each relation of a release becomes its rows in one run."""
     by_name = {each.relation: each for each in steps}
     for table in [each for each in held.find_all(exp.Table) if isinstance(each.this, exp.Identifier)]:
@@ -110,7 +110,7 @@ def _put_in_runs(held: exp.Expr, steps: Sequence[Step]) -> None:
             table.replace(_of_run(table, by_name[table.name]))
 
 
-def _of_run(table: exp.Table, step: Step) -> exp.Subquery:
+def _of_run(table: exp.Table, step: ReleasePlan) -> exp.Subquery:
     """The rows of one run in the place of a relation."""
     select = exp.Select(
         expressions=[exp.column(exp.to_identifier(each.name, quoted=True)) for each in step.columns],

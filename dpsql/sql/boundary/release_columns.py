@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dpsql.plan.expressions import Expr, Slot, walk
-from dpsql.plan.program import StepColumn
 from dpsql.plan.query import Query
+from dpsql.plan.query_plan import ReleaseColumn
 from dpsql.schema.columns import Type
 from dpsql.sql.bind.released_select import shown_type
 from dpsql.sql.boundary.separation import SeparatedSelect
 
 
-def step_columns(query: Query, split: SeparatedSelect | None) -> tuple[StepColumn, ...]:
+def step_columns(query: Query, split: SeparatedSelect | None) -> tuple[ReleaseColumn, ...]:
     """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours."""
     columns = []
     for place, output in enumerate(query.finish.outputs):
         kind = shown_type(query, output.expr)
         if split is None:
-            columns.append(StepColumn(output.name, kind, place))
+            columns.append(ReleaseColumn(output.name, kind, place))
             continue
         wide = place >= split.shown and kind is Type.INTEGER and _sums(query, output.expr)
-        columns.append(StepColumn(split.column(place), kind, place, wide))
+        columns.append(ReleaseColumn(split.column(place), kind, place, wide))
     return tuple(columns)
 
 

@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel
 from dpsql.errors import QueryRefused, Span, UnsupportedSQL
 from dpsql.plan.expressions import Literal
 from dpsql.plan.prior_releases import MOST_LISTED, VERSION, Input, value_column
-from dpsql.plan.program import Step, handed
+from dpsql.plan.query_plan import ReleasePlan, handed
 from dpsql.postprocess.database import bound
 from dpsql.postprocess.headers import header_of, public_header
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
@@ -41,7 +41,7 @@ class StatementContext(Protocol):
     catalog: Catalog
     params: Params
     used: set[str]
-    steps: list[Step]
+    steps: list[ReleasePlan]
     commons: list[Listed]
     public: dict[str, TableSchema]
 

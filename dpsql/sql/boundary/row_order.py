@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.sql.boundary.noise_of_statements import Listed
 from dpsql.sql.names.select_list import only_filters
 
 _MAKES_ROWS = (exp.UDTF, exp.Explode, exp.Anonymous)
 
 
-def in_order(tree: exp.Expr, steps: Sequence[Step], commons: Sequence[Listed]) -> bool:
+def in_order(tree: exp.Expr, steps: Sequence[ReleasePlan], commons: Sequence[Listed]) -> bool:
     """Whether a query orders its rows, has one at most, or keeps an order that stands further inside."""
     return tree.args.get("order") is not None or _is_one_row(tree) or _keeps_order(tree, steps, commons)
 
@@ -26,7 +26,7 @@ def _is_one_row(tree: exp.Expr) -> bool:
     )
 
 
-def _keeps_order(tree: exp.Expr, steps: Sequence[Step], listed: Sequence[Listed]) -> bool:
+def _keeps_order(tree: exp.Expr, steps: Sequence[ReleasePlan], listed: Sequence[Listed]) -> bool:
     """Only projections and filters follow the order."""
     while isinstance(tree, exp.Select) and only_filters(tree):
         source = tree.args["from_"].this

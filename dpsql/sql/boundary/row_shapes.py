@@ -14,7 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.plan.expressions import Slot
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.boundary.noise_of_statements import Listed
@@ -39,7 +39,7 @@ class Shapes:
     """The shapes of queries over some relations."""
 
     def __init__(
-        self, steps: Sequence[Step], listed: Sequence[Listed], public: Mapping[str, TableSchema], params: Params
+        self, steps: Sequence[ReleasePlan], listed: Sequence[Listed], public: Mapping[str, TableSchema], params: Params
     ) -> None:
         self.steps = {each.relation: each for each in steps}
         self.listed = {name: (query, alias) for name, query, alias in listed}
@@ -142,7 +142,7 @@ def _grouped(select: exp.Select) -> frozenset[frozenset[str]]:
     return frozenset({frozenset(each for each in keys if each is not None)})
 
 
-def _of_step(step: Step) -> Shape:
+def _of_step(step: ReleasePlan) -> Shape:
     """The answer of a release: its rows are told apart by its keys, where all of them are shown as they are."""
     names = tuple(each.name.casefold() for each in step.columns)
     plan, finish = step.query.plan, step.query.finish

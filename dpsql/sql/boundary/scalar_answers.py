@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.postprocess.headers import value_name
 from dpsql.schema.columns import Type
 
@@ -21,7 +21,7 @@ _AROUND = (
 """What a value may stand in: there a sub-query is one, and nothing else."""
 
 
-def with_values(tree: exp.Query, steps: Sequence[Step]) -> exp.Query:
+def with_values(tree: exp.Query, steps: Sequence[ReleasePlan]) -> exp.Query:
     """The tree with a value in the place of each sub-query that is a column of one answer of one row, by its text."""
     known = {step.relation: step for step in steps if step.most == step.least == 1}
     for node in list(tree.find_all(exp.Subquery)) if known else ():
@@ -32,7 +32,7 @@ def with_values(tree: exp.Query, steps: Sequence[Step]) -> exp.Query:
     return tree
 
 
-def _value(node: exp.Subquery, known: Mapping[str, Step]) -> exp.Expr | None:
+def _value(node: exp.Subquery, known: Mapping[str, ReleasePlan]) -> exp.Expr | None:
     select = node.this
     if not isinstance(select, exp.Select) or {name for name, part in select.args.items() if part} != _PARTS:
         return None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.program import Program, Step
+from dpsql.plan.query_plan import Postprocess, QueryPlan, ReleasePlan
 from dpsql.plan.redraws import RedrawStatement
 from dpsql.postprocess.check import COMMON
 from dpsql.schema.columns import TableSchema
@@ -47,9 +47,9 @@ from dpsql.sql.syntax.postprocess_grammar import check_qualified, check_steps
 MOST_RELEASES = 16
 
 
-def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, bool] | None:
-    """The program of a text, and whether EXPLAIN PRIVACY stood before it; None where it is a plain query, or no release
-    is in it, or it is refused before that is known. Raises a QueryRefused."""
+def separate_statement(sql: str, catalog: Catalog, params: Params) -> tuple[QueryPlan, bool] | None:
+    """A text separated into releases and post-processing SQL, and whether EXPLAIN PRIVACY stands before it; None where
+    it has no SQL over a release, or is refused before that is known. Raises a QueryRefused."""
     try:
         statement = parse(sql, several=True)
         used: set[str] = set()
@@ -82,7 +82,7 @@ class Steps:
         self.catalog = catalog
         self.params = params
         self.used: set[str] = set()
-        self.steps: list[Step] = []
+        self.steps: list[ReleasePlan] = []
         self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
         self.commons: list[Listed] = []
@@ -117,7 +117,7 @@ class Steps:
             return above or (is_release(tree) and (has_mad(tree) or self.parts.any(tree, None)))
         return self.kinds.asks_people(tree, None)
 
-    def program(self) -> Program:
+    def program(self) -> QueryPlan:
         tree = self.query(self.statement.select.copy(), None)
         above: set[str] = set()
         again = redrawn(tree, self.commons, self.steps, self.public)
@@ -128,7 +128,7 @@ class Steps:
         check_all_used(self.params, frozenset(self.used | above))
         values = tuple((name, value) for name, value in self.params if name in above)
         public = tuple((name, schema) for name, schema in self.public.items())
-        return Program(tuple(self.steps), public, text, values, runs)
+        return QueryPlan(tuple(self.steps), Postprocess(public, text, values, runs))
 
     # The program.
 
@@ -207,7 +207,7 @@ class Steps:
             parent = parent.parent
         return parent is above
 
-    def _step(self, select: exp.Select, names: Common | None, split: SeparatedSelect | None = None) -> Step:
+    def _step(self, select: exp.Select, names: Common | None, split: SeparatedSelect | None = None) -> ReleasePlan:
         alone, inputs = self._alone(self.kinds.closed(select, names))
         bound, used = bind_part(self.statement, alone, self._catalog(inputs), self.params)
         self.used |= used
@@ -217,7 +217,7 @@ class Steps:
                 return step
         if len(self.steps) >= MOST_RELEASES:
             raise SQLSyntaxError(f"more than {MOST_RELEASES} releases in one query.", span=self._span(select))
-        step = Step(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns, reads)
+        step = ReleasePlan(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns, reads)
         self.steps.append(step)
         return step
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 from dpsql.errors import MissingBounds, TypeMismatch, UnsupportedSQL
 from dpsql.plan.expressions import Slot
 from dpsql.plan.facts import fact, known_of
-from dpsql.plan.program import Step
+from dpsql.plan.query_plan import ReleasePlan
 from dpsql.sql.bind.aggregate_calls import name_of_composed
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.names.statement_names import unwritten
@@ -162,7 +162,7 @@ def _key(key: exp.Expr, items: list[exp.Expr], taken: frozenset[str]) -> exp.Exp
     return named[0] if named and name not in taken else key
 
 
-def held(select: exp.Select, inputs: Sequence[Input], steps: Sequence[Step], sql: str) -> exp.Select:
+def held(select: exp.Select, inputs: Sequence[Input], steps: Sequence[ReleasePlan], sql: str) -> exp.Select:
     """The SELECT, into which what it reads of earlier releases is put, with shown medians held to their ranges. Raises
     UnsupportedSQL, TypeMismatch."""
     for node in [each for each in select.find_all(exp.Anonymous) if each.this == _HELD]:
@@ -185,7 +185,7 @@ def _input_of(shown: exp.Expr, select: exp.Select, inputs: Sequence[Input]) -> t
     return next(each for each in inputs if each.name == shown.name), ""
 
 
-def _range(step: Step, name: str, node: exp.Expr, sql: str) -> tuple[float, float]:
+def _range(step: ReleasePlan, name: str, node: exp.Expr, sql: str) -> tuple[float, float]:
     plan = step.query.plan
     output = next(each for each in step.query.finish.outputs if name in ("", each.name))
     assert isinstance(output.expr, Slot)  # a median, as it was drawn
@@ -206,7 +206,7 @@ def _range(step: Step, name: str, node: exp.Expr, sql: str) -> tuple[float, floa
     return (int(values.lower), int(values.upper)) if whole else (float(values.lower), float(values.upper))
 
 
-def _check_keys(step: Step, node: exp.Expr, sql: str) -> None:
+def _check_keys(step: ReleasePlan, node: exp.Expr, sql: str) -> None:
     plan = step.query.plan
     for key in plan.keys:
         if None in (key.values or ()):

@@ -1,4 +1,4 @@
-"""A statement of several steps: releases, in order of need, and SQL over what they showed."""
+"""The logical plan of a statement: releases of private tables, and post-processing SQL over released values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.schema.frozen import dataclass
 
 
 @dataclass(frozen=True)
-class StepColumn:
+class ReleaseColumn:
     """A column of a release as SQL above reads it: an output of its query, as it is shown. `wide`: a sum of whole
     numbers that stands inside an expression, which DuckDB computes in 128 bits."""
 
@@ -26,14 +26,27 @@ class StepColumn:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One release: its query, what its clause says, and the relation that SQL above knows it by. `inputs`: what it
-    reads of releases before it."""
+class ReleasePlan:
+    """One release of a statement.
+
+    Attributes
+    ----------
+    query : Query
+        The plan of its private SELECT.
+    options : Options or None
+        Its DIFFERENTIAL_PRIVACY clause.
+    relation : str
+        The name that post-processing SQL has for its answer; empty without post-processing.
+    columns : tuple of ReleaseColumn
+        The columns of that relation.
+    inputs : tuple of Input
+        The values of prior releases that it reads.
+    """
 
     query: Query
     options: Options | None
-    relation: str
-    columns: tuple[StepColumn, ...]
+    relation: str = ""
+    columns: tuple[ReleaseColumn, ...] = ()
     inputs: tuple[Input, ...] = ()
 
     @property
@@ -65,13 +78,40 @@ def handed(parameters: tuple[tuple[str, Literal], ...]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Program:
-    """Releases and the SQL over them. public: relations of the text that are public tables, by the names that the SQL
-    has for them; parameters: values that it reads, by name."""
+class Postprocess:
+    """Post-processing SQL over released values and public tables, as DuckDB runs it.
 
-    steps: tuple[Step, ...]
+    Attributes
+    ----------
+    public : tuple of (str, TableSchema)
+        The public tables that the SQL reads, by the names of their relations in it.
+    sql : str
+        One statement. It names the relations of releases and public tables, and no private table.
+    parameters : tuple of (str, Literal)
+        The values that the SQL reads, by name.
+    redrawn : RedrawStatement or None
+        The SQL over redrawn noise, from which intervals are simulated. None where none can be simulated.
+    """
+
     public: tuple[tuple[str, TableSchema], ...]
     sql: str
     parameters: tuple[tuple[str, Literal], ...] = ()
     redrawn: RedrawStatement | None = None
-    """The SQL for noise that is drawn anew, which intervals come from; None where nothing can be told that way."""
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """The logical plan of a statement: its releases, and the post-processing over them.
+
+    One release without post-processing is the smallest plan.
+
+    Attributes
+    ----------
+    releases : tuple of ReleasePlan
+        At least one, each after those that it reads.
+    postprocess : Postprocess or None
+        None where the answer is that of the one release.
+    """
+
+    releases: tuple[ReleasePlan, ...]
+    postprocess: Postprocess | None = None

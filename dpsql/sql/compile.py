@@ -1,0 +1,80 @@
+"""Compile SQL text into a query plan, pass by pass: syntax, names, rewrite, boundary, bind.
+
+Most statements are one private SELECT, possibly with SELECTs over its answer. These are bound as they stand. A
+statement that is refused that way is separated at the privacy boundary into releases and the post-processing SQL over
+them, and each release is bound.
+"""
+
+from __future__ import annotations
+
+from dpsql.core.goal import Goal
+from dpsql.errors import InvalidParameter, QueryRefused, SQLSyntaxError, TypeMismatch, UnsupportedSQL
+from dpsql.plan.query_plan import QueryPlan, ReleasePlan
+from dpsql.schema.frozen import dataclass
+from dpsql.sql.bind.statement import bind
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.parameters import Params
+from dpsql.sql.syntax.parse import parse
+
+_OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
+"""Faults of a text however it is separated. Other refusals depend on which of its parts is read first."""
+
+
+@dataclass(frozen=True)
+class CompiledQuery:
+    """A compiled statement.
+
+    Attributes
+    ----------
+    plan : QueryPlan
+        Its releases and the post-processing over them.
+    explain_only : bool
+        Whether the text begins with EXPLAIN PRIVACY.
+    goal : Goal or None
+        The error that WITHIN asks for.
+    refusal : QueryRefused or None
+        Why the statement is not one release; None where it is.
+    """
+
+    plan: QueryPlan
+    explain_only: bool
+    goal: Goal | None = None
+    refusal: QueryRefused | None = None
+
+
+def compile_query(sql: object, catalog: Catalog, params: Params = ()) -> CompiledQuery:
+    """The compiled statement. Raises a QueryRefused that names the place in the text."""
+    try:
+        statement = parse(sql)
+        bound = bind(statement, catalog, params)
+    except QueryRefused as error:
+        if not isinstance(sql, str) or (isinstance(error, _OF_THE_TEXT) and "no FROM" not in error.about):
+            raise
+        refusal = error.with_traceback(None)
+    else:
+        plan = QueryPlan((ReleasePlan(bound.query, bound.options),))
+        return CompiledQuery(plan, statement.explain, statement.goal)
+    try:
+        separated = separate(sql, catalog, params)
+    except QueryRefused as error:
+        raise better_refusal(error, refusal) from None
+    if separated is None:
+        raise refusal
+    plan, explain_only = separated
+    return CompiledQuery(plan, explain_only, refusal=refusal)
+
+
+def separate(sql: str, catalog: Catalog, params: Params) -> tuple[QueryPlan, bool] | None:
+    """The statement separated into releases and post-processing SQL, and whether EXPLAIN PRIVACY stands before it; None
+    where it has no SQL over a release. Raises a QueryRefused."""
+    from dpsql.sql.boundary.statements import separate_statement  # most statements are of one release
+
+    return separate_statement(sql, catalog, params)
+
+
+def better_refusal(of_several: QueryRefused, of_one: QueryRefused) -> QueryRefused:
+    """The refusal to show of a statement that was read as one release, and as several."""
+    from dpsql.sql.boundary.error_places import located  # most statements are of one release
+
+    is_of_one = "people's rows" in of_one.about or not isinstance(of_one, UnsupportedSQL | SQLSyntaxError)
+    return of_one if is_of_one else located(of_several, of_one)
