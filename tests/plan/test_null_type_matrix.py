@@ -24,8 +24,8 @@ from dpsql.plan.expressions import Call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn, resolve
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
+from tests.compiled import plan_of
 from tests.sql.people import LARGEST_EPSILON
 
 VALUES: dict[str, list[Any]] = {

@@ -16,8 +16,8 @@ from dpsql.plan.expressions import Call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
+from tests.compiled import plan_of
 from tests.plan.oracle_functions import Written, written
 from tests.sql.oracle import matched, same
 from tests.sql.people import BOUNDS, COLUMNS, KEYS, TYPES, ask, duck, frame

@@ -135,7 +135,7 @@ def test_a_failure_of_any_stage_is_found_before_the_charge(stage: str, monkeypat
     assert len(held.ledger()) == 1
 
 
-@pytest.mark.parametrize("name", ["plan_of", "planned"])
+@pytest.mark.parametrize("name", ["compile_query", "planned"])
 @pytest.mark.parametrize("error", ERRORS)
 def test_whatever_planning_raises_is_an_internal_error(name: str, error: type[Exception], monkeypatch: Patch):
     def fail(*_: Any, **__: Any) -> None:

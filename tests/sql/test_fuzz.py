@@ -23,10 +23,10 @@ from dpsql.errors import DPSQLError, InvalidParameter, InvalidPrivacyParameter, 
 from dpsql.plan.query import Finish, Output, format_plan
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.dialect import PrivacyDialect
 from dpsql.sql.syntax.parameters import params_of
+from tests.compiled import plan_of
 from tests.sql.test_refusals import EMPTY, FACTS, MARK, NUMBER, table
 
 TIMES = int(os.environ.get("DPSQL_FUZZ", "1"))

@@ -27,7 +27,6 @@ from dpsql.plan.functions.dates import PARTS, UNITS
 from dpsql.plan.options import AggregateOptions, Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, Query
 from dpsql.session.tables.public_tables import public_data, resolved
-from dpsql.sql import plan_of
 from dpsql.sql.bind.aggregates import MOST_AGGREGATES, MOST_CHOSEN
 from dpsql.sql.bind.keyword_expressions import RULES
 from dpsql.sql.bind.released_select import shown_type
@@ -35,6 +34,7 @@ from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
 from dpsql.sql.syntax.refusals import CLAUSES, NAMED
 from dpsql.sql.syntax.spellings import AGGREGATE_NODES, NAMES, NODES
+from tests.compiled import plan_of
 from tests.test_units_page import shop
 
 ROOT = Path(__file__).parent.parent.parent

@@ -7,8 +7,8 @@ import pytest
 
 import dpsql
 from dpsql.session.tables.public_tables import resolved
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
+from tests.compiled import plan_of
 from tests.sql.oracle import matched
 from tests.sql.people import LARGEST_EPSILON
 

@@ -18,9 +18,9 @@ from dpsql.schema.calendar import MICROSECONDS_A_DAY, timestamp_of
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.rewrite.time_formats import STRFTIME
+from tests.compiled import plan_of
 from tests.plan.records import vector
 from tests.plan.samples import SAMPLES, randoms
 

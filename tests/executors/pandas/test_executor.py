@@ -36,8 +36,8 @@ from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
+from tests.compiled import plan_of
 from tests.executors.pandas import reference
 from tests.sql.grammar import Grammar
 from tests.sql.people import BOUNDS, COLUMNS, KEYS, LARGEST_EPSILON, cells, frame

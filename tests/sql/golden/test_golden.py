@@ -18,8 +18,8 @@ from dpsql.errors import QueryRefused
 from dpsql.plan.query import Query, format_plan
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn, resolve
-from dpsql.sql import plan_of
 from dpsql.sql.names.catalog import Catalog
+from tests.compiled import plan_of
 from tests.core.norms import norms
 
 FOLDER = Path(__file__).parent
