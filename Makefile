@@ -1,9 +1,11 @@
 # make demo   three private answers about the sample data, from the installed command line; again and again, free
-# make test   everything that must hold, in an environment of its own (what CI runs)
-# make check  the same
+# make test   format, lint, types, and the contract of every package, in an environment of its own; needs Python alone
+# make test-all  after make test, all other tests: needs Java 17, Chromium and axe-core, or skips what they are for
+# make test-versions  the tests of SQL and engines with the oldest and newest sqlglot and DuckDB that are accepted
+# make check  the same as make test
 # make serve  the shop of the examples on a local server, with two analysts; prints where to look
 # make spark  every plan and function on Spark, which needs Java 17
-# make slow   the tests that take long: distributions, exhaustive neighbours
+# make slow   the tests that take long: distributions, exhaustive neighbours; and make test-versions
 # make bench  speed and accuracy
 # make look   how answers look in a notebook, as pictures in build/look (needs Chromium)
 # make docs   the site, in build/site
@@ -12,6 +14,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -rs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Stamps say that the installation is newer than pyproject.toml; they live in the environment and go with it.
@@ -21,7 +24,7 @@ TEST_STAMP := $(VENV)/.installed-test
 # Where bytecode is not to be written, every process that a test starts would compile all of dpsql again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo serve test check slow bench look docs clean
+.PHONY: demo serve test test-all test-versions check lint types contract slow spark bench look docs clean
 .DELETE_ON_ERROR:
 
 demo: $(USER_STAMP)
@@ -34,16 +37,30 @@ serve: $(USER_STAMP)
 	$(INSTALL) --editable ".[server]"
 	$(BIN)/python examples/serve_shop.py
 
-test: check
+# The types are checked while the tests run: one alone leaves a core idle.
+test check: lint
+	$(MAKE) --output-sync=target -j 2 types contract
 
-check: $(TEST_STAMP)
+lint: $(TEST_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(TEST_STAMP)
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs
+
+contract: $(TEST_STAMP)
+	$(PYTEST) --level contract
+
+# In one run with `test`, as in .ci/run, no test runs twice.
+test-all: test
+	$(PYTEST) --level rest -m "not slow"
 
 slow: $(TEST_STAMP)
 	$(BIN)/python -m pytest -m slow -n 2
+	$(MAKE) test-versions
+
+test-versions: $(TEST_STAMP)
+	$(BIN)/python benchmarks/test_versions.py
 
 spark: $(TEST_STAMP)
 	$(BIN)/python -m pytest -m "spark or not spark" tests/executors/spark

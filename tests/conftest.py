@@ -1,6 +1,8 @@
-"""What all tests share: the sample data, and property tests without a clock."""
+"""What all tests share: levels (`make test`, `make test-all`), the sample data, property tests without a clock."""
 
+import os
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 from zlib import crc32
 
@@ -8,12 +10,60 @@ import pandas as pd
 import pytest
 from hypothesis import settings
 
+from tests.levels import LEVELS, has_contract, is_contract
+
 settings.register_profile("dpsql", deadline=None)  # a slow machine is no failure
 settings.load_profile("dpsql")
 
 
+ROOT = Path(__file__).parent.parent
+MAY_BE_SKIPPED = (
+    "root writes everywhere",
+    "pyright is not on the path",
+    "needs a program that shows system calls",
+    "system calls cannot be watched here",
+    "no such place here",
+    "no Python that another user can run",
+)
+"""Reasons to skip a test that CI accepts. It fails for any other: a browser, kernel or engine that it lacks."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--level", choices=LEVELS, help="the tests of `make test` (contract), or all others (rest)")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.getoption("--level") != "contract" or collection_path.suffix != ".py" or not collection_path.is_file():
+        return None
+    file = collection_path.relative_to(ROOT).as_posix()
+    return not has_contract(file, collection_path.read_text(encoding="utf-8")) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_if_skipped_in_ci(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        _fail_if_skipped_in_ci(report)
+    return report
+
+
+def _fail_if_skipped_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if os.environ.get("CI") == "true" and report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not any(accepted in reason for accepted in MAY_BE_SKIPPED):
+            report.outcome = "failed"
+            report.longrepr = f"{reason}: CI=true, so nothing may be skipped for this"
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test under `thinned(n)`, about one case in n runs by default, the others with the slow tests.
 
     By a hash of the case's name: the same ones everywhere, and no pattern of the parameters can leave a kind out. The
@@ -26,9 +76,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if test in kept and crc32(item.nodeid.encode()) % thinned.args[0]:
                 item.add_marker(pytest.mark.slow)
             kept.add(test)
+    level = config.getoption("--level")
+    if level is not None:
+        left_out = [item for item in items if is_contract(item.nodeid) != (level == "contract")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if is_contract(item.nodeid) == (level == "contract")]
 
 
-SAMPLE = Path(__file__).parent.parent / "adult_sample"
+SAMPLE = ROOT / "adult_sample"
 
 
 @pytest.fixture
