@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.duckdb.releases import check_release
 from dpsql.executors.resources import ITSELF, Resources
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import StoredColumn
@@ -43,6 +44,7 @@ class DuckDBEngine:
             return stored_columns(source.frame)
         from dpsql.executors.duckdb.files import columns_of  # as above
 
+        check_release()
         return columns_of(source)
 
     def public_frame(self, source: Any, most: int) -> Any:
@@ -50,6 +52,7 @@ class DuckDBEngine:
             return source
         from dpsql.executors.duckdb.public import public_rows  # as above
 
+        check_release()
         return public_rows(source, most)
 
     def store(self, source: Any, schema: TableSchema) -> FrameStore | FileStore:
@@ -63,8 +66,9 @@ class DuckDBEngine:
             return public_store(source, schema)
         return FrameStore(source.frame, schema, source) if self.takes(source) else FrameStore(source, schema)
 
-    def together(self, sources: Mapping[str, object]) -> None:
-        """All of its sources can be."""
+    def together(self, sources: Mapping[str, object]) -> None:  # noqa: ARG002
+        """All of its sources can be. Raises InvalidSchema if the installed DuckDB is not of a tested release."""
+        check_release()
 
     def open(self, stores: Mapping[str, FrameStore | FileStore]) -> AbstractContextManager[OpenSources]:
         from dpsql.executors.duckdb.open_sources import open_sources  # as above

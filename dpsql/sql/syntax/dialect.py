@@ -12,14 +12,35 @@ The dialect of DuckDB itself must not write these trees: it would leave the clau
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from dpsql.sql.syntax.nodes import NamedArguments, PriorValue, PrivacyClause
 from dpsql.sql.syntax.parser import PrivateParser
+
+NEWEST_TESTED = (30, 30)
+"""The newest sqlglot, major and minor version, with which the tests have passed (`make test-versions`)."""
+
+
+def warn_if_untested(version: str) -> None:
+    """Warns that sqlglot is newer than the tests. It is accepted: the tree that is analysed is the tree that is run,
+    and nodes without a rule are refused."""
+    major, minor = version.split(".")[:2]
+    if (int(major), int(minor)) > NEWEST_TESTED:
+        newest = ".".join(map(str, NEWEST_TESTED))
+        warnings.warn(
+            f"dpsql has not been tested with sqlglot {version}, only up to {newest}: some queries may be refused. "
+            f'Run pip install "sqlglot=={newest}.*" to be sure.',
+            stacklevel=2,
+        )
+
+
+warn_if_untested(sqlglot.__version__)
 
 
 class PrivateGenerator(DuckDBGenerator):
