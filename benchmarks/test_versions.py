@@ -28,7 +28,7 @@ def requirements() -> dict[str, list[str]]:
     oldest, newest = [], []
     for library in LIBRARIES:
         lowest = _found(rf"{library}>=([\d.]+)", project["dependencies"])
-        oldest.append(f"{library}~={lowest}.0")  # pip takes the newest patch of it
+        oldest.append(f"{library}=={lowest}.0")
         newest.append(_found(rf"({library}<[\d.]+)", project["optional-dependencies"]["test"]))
     return {"oldest": oldest, "newest": newest}
 
