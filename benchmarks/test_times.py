@@ -2,9 +2,9 @@
 
 python benchmarks/test_times.py [--most N] [pytest arguments, such as paths and -m; in one process]
 
-A row is a file, its number of tests, and the CPU seconds of its collection, fixtures and tests, with those of the
-processes that they waited for. Files that were not measured keep their row. `--most 6` runs at most six tests of each
-file and extrapolates: a full run takes more than an hour of CPU time.
+A row is a file, a level of tests/levels.py, the number of tests, and the CPU seconds of collection, fixtures and tests,
+with those of the processes that they waited for. Rows that were not measured stay. `--most 6` runs at most six tests of
+each row and extrapolates: a full run takes more than an hour of CPU time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,19 @@ from zlib import crc32
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # where it is run as a script
+
+from tests.levels import is_contract  # noqa: E402
+
+Row = tuple[str, str]
+"""A file and a level."""
+Times = dict[Row, tuple[int, float]]
+"""Tests and CPU seconds."""
 TABLE = ROOT / "tests" / "times.csv"
 
 
-def file_of(node_id: str) -> str:
-    return node_id.partition("::")[0]
+def row_of(node_id: str) -> Row:
+    return node_id.partition("::")[0], "contract" if is_contract(node_id) else "rest"
 
 
 def cpu_seconds() -> float:
@@ -59,20 +67,20 @@ class Recorder:
 
 
 class Sample:
-    """A pytest plugin that keeps so many tests of each file, the first and others by a hash."""
+    """A pytest plugin that keeps so many tests of each row, the first and others by a hash."""
 
     def __init__(self, most: int | None) -> None:
         self.most = most
-        self.tests: dict[str, int] = {}
+        self.tests: dict[Row, int] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        files: dict[str, list[pytest.Item]] = defaultdict(list)
+        rows: dict[Row, list[pytest.Item]] = defaultdict(list)
         for item in items:
-            files[file_of(item.nodeid)].append(item)
-        self.tests = {file: len(found) for file, found in files.items()}
+            rows[row_of(item.nodeid)].append(item)
+        self.tests = {row: len(found) for row, found in rows.items()}
         if self.most is not None:
-            kept = {item for found in files.values() for item in self._chosen(found, self.most)}
+            kept = {item for found in rows.values() for item in self._chosen(found, self.most)}
             config.hook.pytest_deselected(items=[item for item in items if item not in kept])
             items[:] = [item for item in items if item in kept]
 
@@ -81,32 +89,32 @@ class Sample:
         return [first, *sorted(others, key=lambda item: crc32(item.nodeid.encode()))[: most - 1]]
 
 
-def by_file(recorder: Recorder, tests: dict[str, int]) -> dict[str, tuple[int, float]]:
-    """Tests and CPU seconds of each file. Tests that did not run count with the mean of those that did, without the
-    first, which may have made fixtures that the others share."""
-    files: dict[str, list[float]] = defaultdict(list)
+def times(recorder: Recorder, tests: dict[Row, int]) -> Times:
+    """Tests that did not run count with the mean of those that did, without the first, which may have made fixtures
+    that the others share."""
+    rows: dict[Row, list[float]] = defaultdict(list)
     for test, seconds in recorder.tests.items():
-        files[file_of(test)].append(seconds)
-    rows = {}
-    for file, measured in files.items():
-        rest = (tests[file] - len(measured)) * mean(measured[1:] or measured)
-        rows[file] = (tests[file], recorder.collection.get(file, 0) + sum(measured) + rest)
-    return rows
+        rows[row_of(test)].append(seconds)
+    found = {}
+    for row, measured in rows.items():
+        rest = (tests[row] - len(measured)) * mean(measured[1:] or measured)
+        found[row] = (tests[row], recorder.collection.get(row[0], 0) + sum(measured) + rest)
+    return found
 
 
-def read(table: Path = TABLE) -> dict[str, tuple[int, float]]:
-    """Tests and CPU seconds by file."""
+def read(table: Path = TABLE) -> Times:
     if not table.exists():
         return {}
     with table.open(encoding="utf-8", newline="") as lines:
-        return {row["file"]: (int(row["tests"]), float(row["cpu_seconds"])) for row in csv.DictReader(lines)}
+        rows = csv.DictReader(lines)
+        return {(row["file"], row["level"]): (int(row["tests"]), float(row["cpu_seconds"])) for row in rows}
 
 
-def write(rows: dict[str, tuple[int, float]], table: Path = TABLE) -> None:
+def write(rows: Times, table: Path = TABLE) -> None:
     with table.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("file", "tests", "cpu_seconds"))
-        writer.writerows((name, tests, f"{seconds:.1f}") for name, (tests, seconds) in sorted(rows.items()))
+        writer.writerow(("file", "level", "tests", "cpu_seconds"))
+        writer.writerows((*row, tests, f"{seconds:.1f}") for row, (tests, seconds) in sorted(rows.items()))
 
 
 def main() -> int:
@@ -116,8 +124,8 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     recorder, sample = Recorder(), Sample(options.most)
     status = pytest.main(["-q", *arguments], plugins=[recorder, sample])
-    rows = read(options.table) | by_file(recorder, sample.tests)
-    write({file: row for file, row in rows.items() if (ROOT / file).exists()}, options.table)
+    rows = read(options.table) | times(recorder, sample.tests)
+    write({row: found for row, found in rows.items() if (ROOT / row[0]).exists()}, options.table)
     return int(status)
 
 
