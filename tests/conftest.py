@@ -42,7 +42,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
-    _fail_if_skipped_in_ci(report)
+    fail_if_skipped_in_ci(report)
     return report
 
 
@@ -50,11 +50,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if not hasattr(report, "wasxfail"):
-        _fail_if_skipped_in_ci(report)
+        fail_if_skipped_in_ci(report)
     return report
 
 
-def _fail_if_skipped_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+def fail_if_skipped_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Makes a skip a failure where CI=true, unless its reason is one of MAY_BE_SKIPPED."""
     if os.environ.get("CI") == "true" and report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         if not any(accepted in reason for accepted in MAY_BE_SKIPPED):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from benchmarks.test_times import read
+from tests.conftest import fail_if_skipped_in_ci
 from tests.levels import CONTRACT, has_contract, is_contract, is_mutation_test
 from tests.test_architecture import ROOT
 
@@ -64,3 +67,19 @@ def test_make_test_has_time_for_them() -> None:
     unmeasured = whole - seconds.keys() - {"tests/test_levels.py"}
     assert unmeasured == set(), "run benchmarks/test_times.py with these files"
     assert sum(seconds.values()) <= MOST_CPU_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("ci", "reason", "outcome"),
+    [
+        ("true", "Skipped: there is no Java", "failed"),
+        ("true", "Skipped: could not import 'ipykernel'", "failed"),
+        ("true", "Skipped: root writes everywhere", "skipped"),
+        ("", "Skipped: there is no Java", "skipped"),
+    ],
+)
+def test_skips_fail_in_ci(monkeypatch: pytest.MonkeyPatch, ci: str, reason: str, outcome: str) -> None:
+    monkeypatch.setenv("CI", ci)
+    report = pytest.CollectReport("tests/test_a.py", "skipped", ("tests/test_a.py", 1, reason), [])
+    fail_if_skipped_in_ci(report)
+    assert report.outcome == outcome

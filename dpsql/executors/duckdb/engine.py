@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dpsql.core.exact import ExactPlan
-from dpsql.executors.duckdb.releases import check_release
 from dpsql.executors.resources import ITSELF, Resources
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import StoredColumn
@@ -43,6 +42,7 @@ class DuckDBEngine:
         if _was_brought(source):
             return stored_columns(source.frame)
         from dpsql.executors.duckdb.files import columns_of  # as above
+        from dpsql.executors.duckdb.releases import check_release
 
         check_release()
         return columns_of(source)
@@ -51,6 +51,7 @@ class DuckDBEngine:
         if not self.takes(source):
             return source
         from dpsql.executors.duckdb.public import public_rows  # as above
+        from dpsql.executors.duckdb.releases import check_release
 
         check_release()
         return public_rows(source, most)
@@ -68,6 +69,8 @@ class DuckDBEngine:
 
     def together(self, sources: Mapping[str, object]) -> None:  # noqa: ARG002
         """All of its sources can be. Raises InvalidSchema if the installed DuckDB is not of a tested release."""
+        from dpsql.executors.duckdb.releases import check_release  # loaded when the engine is asked for
+
         check_release()
 
     def open(self, stores: Mapping[str, FrameStore | FileStore]) -> AbstractContextManager[OpenSources]:
