@@ -53,7 +53,7 @@ contract: $(TEST_STAMP)
 
 # In one run with `test`, as in .ci/run, no test runs twice.
 test-all: test
-	$(PYTEST) --level rest -m "not slow"
+	$(PYTEST) --level rest
 
 slow: $(TEST_STAMP)
 	$(BIN)/python -m pytest -m slow -n 2
