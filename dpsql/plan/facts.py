@@ -60,8 +60,7 @@ def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
     nullable = any(each.nullable for each in arms)
     if not real:
         return Fact(Interval(0, 0), nullable)
-    wide = max(each.wide for each in real)
-    return Fact(as_floats(hull(each.range for each in real)), nullable, wide=wide).meaning(
+    return Fact(as_floats(hull(each.range for each in real)), nullable).meaning(
         as_floats(hull(each.said for each in real))
     )
 

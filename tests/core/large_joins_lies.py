@@ -64,7 +64,7 @@ def choose_groups_in_each_block(patch: Patch) -> None:
 
 
 def forget_the_limit_of_a_group(patch: Patch) -> None:
-    patch.setattr(large_units, "_Chosen", lambda limits, grouped: _chosen(limits, grouped=grouped and False))
+    patch.setattr(large_units, "_LeastHashes", lambda limits, grouped: _chosen(limits, grouped=grouped and False))
 
 
 _chosen = large_units._LeastHashes

@@ -171,7 +171,7 @@ def test_no_combination_of_cells_moves_further_than_derived(neighbours: Neighbou
 
 @pytest.mark.parametrize("grouped", [True, False], ids=["groups", "one group"])
 @pytest.mark.parametrize("neighbours", [U, B])
-@pytest.mark.parametrize("limit", ["vertices.MOST_VERTICES", "reach.MOST_PATTERNS"])
+@pytest.mark.parametrize("limit", ["sensitivity.extreme_points.MOST_VERTICES", "sensitivity.norms.MOST_PATTERNS"])
 def test_too_many_cells_give_no_less(
     monkeypatch: pytest.MonkeyPatch, limit: str, neighbours: Neighbours, grouped: bool
 ) -> None:

@@ -33,10 +33,11 @@ from dpsql.release.release import ReleasedValues
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Key, TableSchema, Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import INT64
+from dpsql.schema.intervals import Interval
 
+LARGEST_INTEGER = 2**62
 _RANGES = {
-    Type.INTEGER: INT64,
+    Type.INTEGER: Interval(-LARGEST_INTEGER, LARGEST_INTEGER),
     Type.DATE: DAYS,
     Type.TIMESTAMP: MICROSECONDS,
 }
