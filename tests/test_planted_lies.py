@@ -62,9 +62,9 @@ from dpsql.schema.intervals import INFINITY, Interval
 from dpsql.session import prepare, session
 from dpsql.session import run as answer
 from dpsql.session.tables import public_data
-from dpsql.sql import bind
 from dpsql.sql.bind import row_wise_select as row_wise
 from dpsql.sql.bind import select as selects
+from dpsql.sql.bind import statement as bind
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax import options
 from tests.core import checks, language, statistics_lies, unit_checks

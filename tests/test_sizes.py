@@ -13,9 +13,6 @@ MOST_BRANCHES = 15
 MOST_LINES_OF_A_FILE = 300
 
 LARGER: dict[str, str] = {  # what is above a limit, and why: a file, or a function as file::name
-    "answer/explanation_text.py": "one function for each part of an explanation, in the order of its lines",
-    "executors/pandas/database.py": "one method for each node of a plan",
-    "executors/sql/sources.py": "one method for each node of a plan",
     "postprocess/work_limits.py::_Work.made": "one branch for each kind of function whose size differs",
     "sql/boundary/released_parts.py::PriorParts._found": "one branch for each place of an answer in a private SELECT",
     "sql/rewrite/foreign_functions.py": "a table of functions, with their builders",

@@ -304,7 +304,7 @@ ALLOWED = {  # where, what, and why it decides nothing of a reach or a cost
     ("calibrate.py", "rho="): "a rho that was asked for is charged whole, where less would do",
     ("plan.py", "rho="): "what a search for bounds leaves of what may be spent",
     (
-        "levels.py",
+        "estimates.py",
         "Cost",
     ): "written into the keys of questions, as they have always had it; what is charged is summed up",
 }

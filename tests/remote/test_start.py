@@ -33,7 +33,7 @@ def test_the_process_that_speaks_http_loads_no_table_and_no_parser():
 
 def test_workers_have_loaded_all_that_a_question_may_need():
     """A first question of some kind takes no longer than a second one."""
-    code = "import sys; from dpsql.remote.server import loaded; print(*sys.modules)"
+    code = "import sys; from dpsql.remote.server import preload; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rooms = tuple(
         f"dpsql.{room}."

@@ -247,4 +247,5 @@ print(len(given), sorted(name for name in sys.modules if name.startswith("dpsql.
 
 def test_the_magics_are_there_at_once_and_what_stands_behind_them_when_it_is_used():
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
-    assert run.stdout.strip() == "2 ['dpsql.shell', 'dpsql.shell.notebook.extension', 'dpsql.shell.interrupts']"
+    loaded = ["dpsql.shell", "dpsql.shell.interrupts", "dpsql.shell.notebook", "dpsql.shell.notebook.extension"]
+    assert run.stdout.strip() == f"2 {loaded}"

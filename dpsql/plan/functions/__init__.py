@@ -17,11 +17,11 @@ from dpsql.plan.functions import (
     logic,
     patterns,
     real_functions,
+    regular_expressions,
     rounding,
     text,
     text_casts,
 )
-from dpsql.plan.functions import regular_expressions as regular
 
 FUNCTIONS: Mapping[str, Function] = {
     function.name: function
@@ -39,7 +39,7 @@ FUNCTIONS: Mapping[str, Function] = {
         date_units,
         text,
         patterns,
-        regular,
+        regular_expressions,
     )
     for function in room.FUNCTIONS
 }
