@@ -11,10 +11,10 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 159,
-    "functions, first question": 1_320,
-    "files, known question": 57,
-    "functions, known question": 337,
+    "files, first question": 163,  # values and formats of columns have files of their own
+    "functions, first question": 1_340,  # one format for a column of an answer
+    "files, known question": 58,
+    "functions, known question": 340,
     "modules of dpsql.query": 214,
     "modules after a first question": 266,
 }
