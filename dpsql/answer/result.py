@@ -218,15 +218,22 @@ class Result(Travelling):
     def notes(self) -> tuple[str, ...]:
         """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
         groups = (f"{len(self)} groups; {self._hidden()}",) if self._release.hides else ()
-        chosen = [f"bounds chosen privately, for {each.cost}: {each}; {each.told}" for each in self._release.bounds]
         return (
             *groups,
-            *chosen,
+            *self._chosen_bounds,
             *self._drawn(),
             *self._silent(),
             *(f"note: {each}" for each in self.warnings),
             self.footer,
         )
+
+    @cached_property
+    def _chosen_bounds(self) -> tuple[str, ...]:
+        if not self._release.bounds:
+            return ()
+        from dpsql.answer.chosen_bounds import chosen_bounds_line  # most bounds are declared
+
+        return (chosen_bounds_line(self._release, self._released),)
 
     def _hidden(self) -> str:
         """How likely small groups are shown: at about the threshold, and at twice that size."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from dpsql.answer.tree import (
     BY_WEIGHTS,
@@ -24,6 +25,7 @@ from dpsql.answer.tree import (
     Protected,
     Sum,
 )
+from dpsql.core.cost import Cost
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
 from dpsql.plan.expressions import Expr, Literal
@@ -114,7 +116,7 @@ def _of_rows(tree: Explained) -> Iterator[Step]:
     yield from (("where", str(predicate), "free") for predicate in tree.filters)
     if tree.kept is not None:
         yield "keep", _kept(tree.kept, tree.protected), "free"
-    yield from (("bounds", _bounds(each), _price(each.price)) for each in tree.bounds)
+    yield from (("bounds", _bounds(each, tree.cost), _price(each.price)) for each in tree.bounds)
     yield from (("clip", _clip(each, tree.protected), "free") for each in tree.clips)
     if tree.groups.keys:
         yield "groups", _groups(tree.groups), "free"
@@ -160,11 +162,20 @@ def _kept(kept: Kept, who: Protected) -> str:
     return f"{rows}{' in ' if rows and groups else ''}{groups} per {who.unit} (random choice)"
 
 
-def _bounds(each: Bounds) -> str:
-    if each.chosen is None:
-        within = f" between {each.within.lower} and {each.within.upper}" if each.within is not None else ""
-        return f"of {each.column}: chosen privately{within}, so that few rows lie outside; noise follows them"
-    return f"{each.chosen}, chosen privately"
+def _bounds(each: Bounds, whole: Cost) -> str:
+    if each.chosen is not None:
+        return f"{each.chosen}, chosen privately; {each.chosen.clipped_in_words}"
+    within = f" between {each.within.lower} and {each.within.upper}" if each.within is not None else ""
+    share = share_in_words((each.cost,), whole)
+    why = "" if within else ", as none are declared"
+    return f"of {each.column}: chosen privately{within} for {share}{why}; noise follows them"
+
+
+def share_in_words(parts: Sequence[Cost], whole: Cost) -> str:
+    """Parts of a cost as their share of it, such as `30 % of epsilon`."""
+    if whole.epsilon is not None:
+        return f"{percent(float(sum(each.epsilon or Fraction(0) for each in parts) / whole.epsilon))} of epsilon"
+    return f"{percent(float(sum(each.rho for each in parts) / whole.rho))} of rho"
 
 
 def _clip(clip: Clip, who: Protected) -> str:
@@ -249,14 +260,15 @@ def _expected(tree: Explained, expected: Expected) -> list[str]:
     of = "units" if tree.protected.unit else "rows"
     lines = [f"Expected noise (95 %) for {'groups' + first if tree.groups.keys else 'tables'} of"]
     lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in expected.sizes))
-    lines += [f"  {name:<{width}}" + "".join(f"{_plus_minus(half):>17}" for half in halves) for name, halves in rows]
+    lines += [f"  {name:<{width}}" + "".join(f"{plus_minus(half):>17}" for half in halves) for name, halves in rows]
     if tree.groups.chances is not None:
         chances = ", ".join(f"{size}: {percent(chance)}" for size, chance in tree.groups.chances.items())
         lines.append(f"  {'shown':<{width}}  chance by size {chances}")
     return lines
 
 
-def _plus_minus(half: float) -> str:
+def plus_minus(half: float) -> str:
+    """The half-width of an interval."""
     return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
 
 

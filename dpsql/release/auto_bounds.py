@@ -130,13 +130,11 @@ class Bounded:
     clipped: tuple[int, int] = (0, 0)
 
     @property
-    def told(self) -> str:
-        """Whose the intervals are, in words."""
+    def clipped_in_words(self) -> str:
+        """How many rows are clipped."""
         below, above = self.clipped
-        return (
-            f"intervals are of the clipped values; at most {above:,} rows lie above and {below:,} below "
-            f"({SURE:.0%}; not counting any beyond {widest(self.column).magnitude:.2g})"
-        )
+        beyond = f"not counting any beyond {widest(self.column).magnitude:.2g}"
+        return f"at most {above:,} rows lie above and {below:,} below ({SURE:.0%}; {beyond})"
 
     def __str__(self) -> str:
         return f"{self.column} to [{float(self.held.lower):.6g}, {float(self.held.upper):.6g}]"
@@ -185,9 +183,9 @@ class Searches(Said):
         return tuple(intervals)
 
 
-def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
+def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> tuple[Column, ...]:
     """The columns whose bounds a query chooses: declared "auto", in aggregates that need bounds and have none but those
-    that are declared for the choice."""
+    that are declared for the choice. auto_bounds: columns of private tables without any bounds too."""
     tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
     loose: dict[Column, None] = {}
     for each in query.plan.aggregations:
@@ -197,7 +195,10 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
             for column in _of_values(argument):
                 table = tables.get(column.table)
                 column_schema = table.by_name.get(column.name.casefold()) if table is not None else None
-                if column_schema is None or not column_schema.auto:
+                if table is None or column_schema is None:
+                    continue
+                undeclared = column_schema.bounds is None and column_schema.type.numeric and not table.public
+                if not column_schema.auto and not (auto_bounds and undeclared):
                     continue
                 if column_schema.bounds is None or each.kind.chosen:  # a draw needs no more than a range
                     needed = not fact(argument, known).limited and not fact(column, known).limited

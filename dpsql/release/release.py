@@ -87,6 +87,8 @@ class Release:
     """Bounds that were chosen."""
     goal: Goal | None = None
     """The error that was asked for, where epsilon was found for it."""
+    as_declared: Callable[[], Release] | None = field(default=None, compare=False, repr=False)
+    """Plans the query for the case that its chosen bounds had been declared, so that nothing is spent on a search."""
 
     @cached_property
     def told(self) -> Told:

@@ -213,6 +213,8 @@ def _prepared(
             )
         bound, explain_only, of_text = plain
 
+        goal = terms.goal_with(of_text)
+
         def release_for(allowed: Allowance | None = None, law: str = mechanism) -> Release:
             return planned(
                 bound.query,
@@ -221,9 +223,10 @@ def _prepared(
                 bound.options,
                 strategy=strategy,
                 mechanism=law,
+                auto_bounds=catalog.auto_bounds and goal is None,  # noise of chosen bounds is not known beforehand
             )
 
-        release = _released(terms.goal_with(of_text), terms, bound, release_for, mechanism)
+        release = _released(goal, terms, bound, release_for, mechanism)
         return PreparedQuery((release,), explain_only, intervals=_above(release, sql, catalog, given))
     except DPSQLError:
         raise
@@ -297,7 +300,9 @@ def _several(
     law = {each: how[each] for each in ("strategy", "mechanism")}
 
     def release_for(step: Step, allowed: Allowance) -> Release:
-        return planned(step.query, how["neighbours"], lambda: allowed, step.options, **law)
+        return planned(
+            step.query, how["neighbours"], lambda: allowed, step.options, auto_bounds=catalog.auto_bounds, **law
+        )
 
     if terms.goal is not None:
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")

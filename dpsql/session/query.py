@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from dpsql.answer.result import Result
@@ -25,6 +26,7 @@ from dpsql.session.prepared_query import PreparedQuery, cost_in_words
 from dpsql.session.public_tables import public_data, shown_in, stores_of, zone_of
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
+from dpsql.session.tables import chooses_bounds
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def query(
     spill: str | os.PathLike[str] | None = None,
     timezone: str | None = None,
     dialect: str | None = None,
+    auto_bounds: bool = True,
 ) -> Result:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
@@ -78,8 +81,10 @@ def query(
     adds the exact integers up, "pandas", "duckdb" or "spark"; "auto" follows from the kind of source, and is pandas for
     its frames. memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for
     what memory has no room for (None: nothing is written). timezone: the time zone in which columns of instants are
-    shown (None: UTC). dialect: whose SQL the text is, as "bigquery" or "postgres" (None: DuckDB's). Text that begins
-    with EXPLAIN PRIVACY gives an Explanation (type checkers, which read no SQL, are told of a Result).
+    shown (None: UTC). dialect: whose SQL the text is, as "bigquery" or "postgres" (None: DuckDB's). auto_bounds: bounds
+    that the query needs and nobody declared are chosen privately, for a share of its epsilon; False: the query is
+    refused. Text that begins with EXPLAIN PRIVACY gives an Explanation (type checkers, which read no SQL, are told of
+    a Result).
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.
@@ -90,6 +95,7 @@ def query(
     words = {"bounds": bounds, "keys": keys, "types": types, "nullable": nullable}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     opened = _opened(data, words | limits, word, resources, zone_of(timezone, None))
+    opened = replace(opened, catalog=replace(opened.catalog, auto_bounds=chooses_bounds(auto_bounds)))
     how = {"params": params, "strategy": strategy, "mechanism": mechanism, "dialect": dialect}
     prepared = _prepared(sql, opened, relation, terms, how)
     for each in prepared.releases:

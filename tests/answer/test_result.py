@@ -180,7 +180,7 @@ def test_chosen_bounds_are_found_by_the_columns_own_name(monkeypatch: pytest.Mon
     low, high = result.bounds["total-paid"]
     assert low <= 0
     assert 90 < high < 2_000
-    assert 'chosen privately, for epsilon 150000: "total-paid" to [' in str(result)
+    assert "Bounds of total-paid chosen privately: " in str(result)
 
 
 def test_columns_of_one_name_are_told_apart_by_their_tables() -> None:
