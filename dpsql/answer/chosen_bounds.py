@@ -5,14 +5,13 @@ All of it follows from released values and public facts: the bounds, the noisy c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from dpsql.answer.reading import LEVEL, of_one_level
 from dpsql.answer.writer import percent, plus_minus, share_in_words
-from dpsql.plan.expressions import Column, walk
+from dpsql.release.auto_bounds import clamped
 from dpsql.release.expected_error import reference
+from dpsql.release.found_bounds import of_columns, unfound
 from dpsql.release.intervals.intervals import aggregate_interval
 from dpsql.release.release import Release, Released
 from dpsql.schema.intervals import Interval
@@ -24,7 +23,8 @@ _ROWS = 1_000
 def chosen_bounds_line(release: Release, released: Released) -> str:
     """The chosen bounds, their share of the cost, and how much smaller errors would be had they been declared; "" where
     the query chose none."""
-    chosen = release.bounds
+    lost = unfound(release)
+    chosen = [each for each in release.bounds if each not in lost]
     if not chosen:
         return ""
     first, *others = chosen
@@ -35,6 +35,23 @@ def chosen_bounds_line(release: Release, released: Released) -> str:
     declared = ", ".join(f'"{name}": ({lower}, {upper})' for name, lower, upper in pairs)
     saved = _saving(release, released) or "save that share"
     return f"Bounds {', '.join(held)} ({share}). Declaring bounds={{{declared}}} would {saved}."
+
+
+def unfound_bounds_line(release: Release) -> str:
+    """The aggregations that are NULL because the search for bounds found none, and what would help; "" where there are
+    none."""
+    lost = unfound(release)
+    if not lost:
+        return ""
+    places = sorted(of_columns(release, {each.column for each in lost}))
+    written = {clamped(each.column, each.held): each.column for each in release.bounds}
+    names = dict.fromkeys(str(release.query.plan.aggregations[place].rebuilt(written)) for place in places)
+    columns = [each.column.name for each in lost]
+    declared = ", ".join(f'"{name}": (lower, upper)' for name in columns)
+    return (
+        f"{', '.join(names)}: NULL, since there are too few rows to choose bounds of {', '.join(columns)} privately at "
+        f"this epsilon. Declare bounds={{{declared}}}, or use more rows or a larger epsilon."
+    )
 
 
 def _ends(held: Interval) -> str:
@@ -52,8 +69,8 @@ def _saving(release: Release, released: Released) -> str:
     """How much smaller the errors of the first aggregation of a chosen column would be; "" where it has no interval."""
     if release.as_declared is None or not released.groups:
         return ""
-    columns = {each.column for each in release.bounds}
-    one, place = of_one_level(release), next(_places(release, columns), None)
+    places = sorted(of_columns(release, {each.column for each in release.bounds}) - release.meaningless)
+    one, place = of_one_level(release), next(iter(places), None)
     if place is None:
         return ""
     rows = release.sections[0][1]
@@ -71,14 +88,6 @@ def _saving(release: Release, released: Released) -> str:
     if released.groups > 1:
         return f"cut the errors by {percent(1 - then / now)}"
     return f"cut the error from {plus_minus(half)} to {plus_minus(half * then / now)}"
-
-
-def _places(release: Release, columns: set[Column]) -> Iterator[int]:
-    """The aggregations that values of some columns are in."""
-    for place, each in enumerate(release.query.plan.aggregations):
-        parts = [part for argument in each.arguments for part in walk(argument)]
-        if each.kind.ranged and any(part in columns for part in parts):
-            yield place
 
 
 def _half_width(one: Release, place: int, rows: float) -> float | None:

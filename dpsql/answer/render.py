@@ -51,7 +51,7 @@ class Cells:
             row
             for span in self.spans
             for row, (value, low, high) in enumerate(zip(span.values, span.low, span.high, strict=True))
-            if low < high and (value is None or max(value - low, high - value) * _TENTH > abs(value))
+            if low < high < math.inf and (value is None or max(value - low, high - value) * _TENTH > abs(value))
         )
 
     @classmethod

@@ -22,6 +22,7 @@ from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.plan.expressions import Array, Vector
+from dpsql.release.choices import Draw
 from dpsql.release.finish import Answer, finish
 from dpsql.release.intervals.intervals import Bounds, interval
 from dpsql.release.release import Release, Released
@@ -231,9 +232,10 @@ class Result(Travelling):
     def _chosen_bounds(self) -> tuple[str, ...]:
         if not self._release.bounds:
             return ()
-        from dpsql.answer.chosen_bounds import chosen_bounds_line  # most bounds are declared
+        from dpsql.answer.chosen_bounds import chosen_bounds_line, unfound_bounds_line  # as above
 
-        return (chosen_bounds_line(self._release, self._released),)
+        lines = chosen_bounds_line(self._release, self._released), unfound_bounds_line(self._release)
+        return tuple(line for line in lines if line)
 
     def _hidden(self) -> str:
         """How likely small groups are shown: at about the threshold, and at twice that size."""
@@ -246,7 +248,7 @@ class Result(Travelling):
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
         for draw in self._release.draws:
             off = far_off(self._release, draw, self._released)
-            if off is not None:
+            if off is not None and not _is_meaningless(self._release, draw):
                 names = ", ".join(str(each) for each in asked_of(self._release, draw))
                 yield f"{names}: {far_off_in_words(off)}"
 
@@ -265,6 +267,12 @@ class Result(Travelling):
 
     def _repr_html_(self) -> str:
         return html_table(self.in_words(0.95, most_rows=_MOST_ROWS_SHOWN), self.notes)
+
+
+def _is_meaningless(release: Release, draw: Draw) -> bool:
+    """Tell if all values of a draw are NULL since no bounds were found for them."""
+    places = {place for place, each in enumerate(release.estimates) if each.chosen and each.chosen.place in draw.places}
+    return places <= release.meaningless
 
 
 def checked_level(level: float) -> float:

@@ -44,6 +44,8 @@ SHARE = Fraction(3, 10)
 """The part of a query's epsilon that its bounds cost."""
 SURE = 0.95
 """How sure it is that no more rows are clipped than is said."""
+_LOWEST = {Type.INTEGER: 2.0, Type.REAL: 2.0**-4}
+"""Bounds that are no larger come out in 99 of 100 searches without any row."""
 _WORTH = Fraction(3, 4)
 """Half an octave wider is worth so many clipped rows, divided by the epsilon of the search,"""
 _LEAST_WORTH = Fraction(1, 160)
@@ -118,16 +120,56 @@ class Search:
         widest = self.intervals.widest
         return 0 if drawn.lower <= widest.lower else most, 0 if drawn.upper >= widest.upper else most
 
+    def is_lowest(self, drawn: Interval) -> bool:
+        """Tell if drawn bounds are among those that come out where there are hardly any rows."""
+        return drawn != self.intervals.widest and drawn.magnitude <= _LOWEST[self.column.type]
+
+    def rows_enough(self, drawn: Interval) -> float:
+        """How many rows there have to be so that half of them are not beyond one of drawn bounds, with probability
+        `SURE`, if none lie beyond 2^32: by the proof of `clipped_at_most` with these bounds for the widest."""
+        if drawn == self.intervals.widest:
+            return -math.inf
+        worth, ends = float(self.worth), (-(2**32), 2**32)
+        widest = self.intervals.outer or Interval(*(ends if self.intervals.whole else map(float, ends)))
+        odds = math.log(self.intervals.weight(worth) / (1 - SURE)) + self.intervals.penalty(widest, worth)
+        return 2 * odds / float(self.rate)
+
+    def rows_needed(self, drawn: Interval) -> float:
+        """How many rows make up for the penalty of drawn bounds: with fewer these are hardly drawn for their rows."""
+        return self.intervals.penalty(drawn, float(self.worth)) / float(self.rate)
+
 
 @dataclass(frozen=True)
 class Bounded:
     """A column whose bounds were chosen, the bounds, what the choice cost, and how many rows they clip at most, below
-    and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen)."""
+    and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen). `lowest`,
+    `rows_needed`, `rows_enough`: as of `Search`; `free`: they are no bounds near 0; `rows`: how many of one unit were
+    searched at most."""
 
     column: Column
     held: Interval
     cost: Cost
     clipped: tuple[int, int] = (0, 0)
+    lowest: bool = False
+    free: bool = False
+    rows_needed: float = 0.0
+    rows_enough: float = -math.inf
+    rows: int = 1
+
+    @classmethod
+    def of(cls, search: Search, held: Interval, drawn: Interval) -> Bounded:
+        """The bounds that were drawn by a search, and those that values are held in."""
+        return cls(
+            search.column,
+            held,
+            search.cost,
+            search.clipped_at_most(drawn),
+            search.is_lowest(drawn),
+            drawn not in search.intervals.named[0],
+            search.rows_needed(drawn),
+            search.rows_enough(drawn),
+            search.rows,
+        )
 
     @property
     def clipped_in_words(self) -> str:

@@ -25,7 +25,7 @@ from dpsql.release.integers import as_array, outward
 from dpsql.release.intervals.averages import empty_below
 from dpsql.release.intervals.conditions import Meaning, conditions, is_noisy, of_having, sources
 from dpsql.release.intervals.given import Given, threshold_of
-from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.intervals import interval, reads_meaningless
 from dpsql.release.release import Release, Released
 from dpsql.release.whole_numbers import as_type, rounded_vector, whole_slots
 from dpsql.schema.columns import Type
@@ -165,8 +165,10 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 def slot_vectors(release: Release, released: Released) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
     below = empty_below(release, released.groups)
-    estimates = zip(release.estimates, below, strict=True)
-    found = [*released.keys, *(estimate(each, released.values, least) for each, least in estimates)]
+    values = [estimate(each, released.values, least) for each, least in zip(release.estimates, below, strict=True)]
+    for place in release.meaningless:
+        values[place] = Vector(np.zeros_like(values[place].values), np.zeros(released.groups, dtype=bool))
+    found = [*released.keys, *values]
     for levels in release.told.levels:
         found += levels.groupings(released.groups)
     return found
@@ -223,7 +225,10 @@ def shown_output(release: Release, released: Released, expr: Expr, read: Read, w
     kind = whole_type(expr, whole.keys())
     if kind is None:
         return expr.type, evaluate(expr, read, released.groups)
-    return kind, as_type(rounded_vector(release, released, expr, read), kind)
+    vector = as_type(rounded_vector(release, released, expr, read), kind)
+    if not reads_meaningless(release, expr):
+        return kind, vector
+    return kind, Vector(vector.values, evaluate(expr, read, released.groups).where_valid() & vector.where_valid())
 
 
 def _ordered(expr: Expr, read: Read, size: int, whole: Whole) -> Vector:

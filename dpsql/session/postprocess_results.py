@@ -15,6 +15,7 @@ from dpsql.plan.program import Program, handed
 from dpsql.postprocess.frames import Frame
 from dpsql.postprocess.machine import run
 from dpsql.release.finish import Answer
+from dpsql.release.found_bounds import judged
 from dpsql.release.release import Release, Released
 from dpsql.session.postprocess_plan import PostprocessPlan
 from dpsql.session.program_intervals import Above, Drawn
@@ -65,7 +66,7 @@ def result_of_program(
     answers: list[Result] = []
     drawn: list[Drawn] = []
     for place, step, release in zip(plan.places, plan.program.steps, plan.finishes, strict=True):
-        settled = release.settled(released[place].bounds)
+        settled = judged(release, released[place])
         answers.append(result_of(settled, released[place], footer, replayed=replayed))
         drawn.append(Drawn(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
     frames = {**plan.public, **{each.step.relation: each.frame for each in drawn}}
