@@ -17,6 +17,7 @@ from dpsql.answer.html import html_table
 from dpsql.answer.reading import unit_of
 from dpsql.answer.render import Cells, names_of_ends, text_table, whole_limits
 from dpsql.answer.travelling import Travelling
+from dpsql.answer.uncounted import uncounted_rows
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
 from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
@@ -219,8 +220,10 @@ class Result(Travelling):
     def notes(self) -> tuple[str, ...]:
         """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
         groups = (f"{len(self)} groups; {self._hidden()}",) if self._release.hides else ()
+        left_out = self._release.once(uncounted_rows)
         return (
             *groups,
+            *((left_out,) if left_out else ()),
             *self._chosen_bounds,
             *self._drawn(),
             *self._silent(),

@@ -189,7 +189,7 @@ def _groups(groups: Groups) -> str:
     small = ", small ones hidden" if groups.chances is not None else ""
     most = "at most " if groups.to_come else ""
     kind = f"groups that occur{small}" if groups.public is None else f"{most}{groups.public} public groups, all shown"
-    return f"{', '.join(groups.keys)}: {kind}"
+    return f"{', '.join(groups.keys)}: {kind}{'; ' * bool(groups.uncounted)}{groups.uncounted}"
 
 
 def _noise(noise: Noise) -> Iterator[Step]:
