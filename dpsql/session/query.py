@@ -26,7 +26,9 @@ from dpsql.session.prepared_query import PreparedQuery, cost_in_words
 from dpsql.session.public_tables import public_data, shown_in, stores_of, zone_of
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
+from dpsql.session.table import Table
 from dpsql.session.tables import chooses_bounds
+from dpsql.sources.frames import with_categories
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def query(
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
     there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
     epsilon. params: values for `:name` in the text. bounds: column ->
-    (lower, upper); keys: column -> list of group values; types: column -> type; nullable: column -> whether it may hold
+    (lower, upper); keys: column -> list of group values, or "categories" for that of its dtype; types: column -> type;
+    nullable: column -> whether it may hold
     NULL; all declared from what is known beforehand, never looked up in the data. unit: the column that says whose row
     it is (None: each row is one person's), of which at most max_rows rows count, in at most max_groups groups.
     neighbours: "unbounded"
@@ -92,6 +95,8 @@ def query(
     relation = Neighbours.of(neighbours)
     word, resources = checked_word(engine), Resources.of(memory, threads, spill)
     terms = Terms.of(epsilon, delta, rho, error, confidence)
+    only = next(iter(data.values()), None) if isinstance(data, Mapping) and len(data) == 1 else data
+    keys = with_categories(keys, only.frame if isinstance(only, Table) else only)
     words = {"bounds": bounds, "keys": keys, "types": types, "nullable": nullable}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     opened = _opened(data, words | limits, word, resources, zone_of(timezone, None))

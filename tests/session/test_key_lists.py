@@ -1,11 +1,13 @@
-"""Declared lists of keys: what is said of rows that none of them holds."""
+"""Declared lists of keys: what is said of rows that none of them holds, and the list of a dtype."""
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dpsql
+from dpsql.errors import InvalidSchema, UnknownGroups
 
 SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 LEFT_OUT = "rows whose sex is none of the 2 declared values"
@@ -43,3 +45,33 @@ def test_nothing_is_said_of_other_keys() -> None:
         assert "declared value" not in str(found)
     public = dpsql.Table(people("F", "M"), public=True, keys={"sex": ["F", "M"]}, types={"sex": "text"})
     assert "declared value" not in str(dpsql.query({"people": public}, SQL, epsilon=1))
+
+
+def categories(dtype: Any, cells: Any = ("F", "M")) -> pd.DataFrame:
+    return pd.DataFrame({"sex": pd.Series([*cells] * 40).astype(dtype)})
+
+
+def test_keys_may_be_the_categories_of_a_dtype() -> None:
+    dtype = pd.CategoricalDtype(["M", "F", "X"])
+    for frame in (categories(dtype), categories(dtype).iloc[:0]):
+        result = dpsql.query(frame, SQL, epsilon=50, keys={"sex": "categories"})
+        assert set(result.df["sex"]) == {"M", "F", "X"}
+        assert result.notes[0] == "rows whose sex is none of the 3 declared values, or NULL, are not counted"
+        for table in (dpsql.Table(frame, keys={"SEX": "categories"}), dpsql.declare(frame, keys={"sex": "categories"})):
+            assert len(dpsql.query({"people": table}, SQL, epsilon=50)) == 3
+        assert len(dpsql.query({"people": frame}, SQL, epsilon=50, keys={"sex": "categories"})) == 3
+    numbers = categories(pd.CategoricalDtype([3, 1]), (1, 3))
+    assert set(dpsql.query(numbers, SQL, epsilon=50, keys={"sex": "categories"}).df["sex"]) == {1, 3}
+    more = pd.CategoricalDtype(["M", "F", "X", "U"])  # the same column with another list
+    assert len(dpsql.query(categories(more), SQL, epsilon=50, keys={"sex": "categories"})) == 4
+
+
+def test_without_the_word_a_dtype_declares_nothing() -> None:
+    with pytest.raises(UnknownGroups):
+        dpsql.query(categories(pd.CategoricalDtype(["M", "F"])), SQL, epsilon=1)
+
+
+@pytest.mark.parametrize("frame", [people("F"), pd.DataFrame({"sex": pd.cut(np.arange(5), 2)}), people("F")[["x"]]])
+def test_categories_of_other_columns_are_refused(frame: pd.DataFrame) -> None:
+    with pytest.raises(InvalidSchema, match="are those of a column whose dtype is category"):
+        dpsql.query(frame, SQL, epsilon=1, keys={"sex": "categories"})
