@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsql.answer.plain import plus_minus, share_in_words
 from dpsql.answer.reading import LEVEL, of_one_level
-from dpsql.answer.writer import percent, plus_minus, share_in_words
+from dpsql.answer.writer import percent
 from dpsql.release.auto_bounds import clamped
 from dpsql.release.expected_error import reference
 from dpsql.release.found_bounds import of_columns, unfound
@@ -20,6 +21,12 @@ _ROWS = 1_000
 """Rows of the reference table where no noisy count tells how many there are."""
 
 
+def bounds_lines(release: Release, released: Released) -> tuple[str, ...]:
+    """The lines on bounds that the query chose, and on those that it did not find."""
+    lines = chosen_bounds_line(release, released), unfound_bounds_line(release)
+    return tuple(line for line in lines if line)
+
+
 def chosen_bounds_line(release: Release, released: Released) -> str:
     """The chosen bounds, their share of the cost, and how much smaller errors would be had they been declared; "" where
     the query chose none."""
@@ -28,13 +35,13 @@ def chosen_bounds_line(release: Release, released: Released) -> str:
     if not chosen:
         return ""
     first, *others = chosen
-    held = [f"of {first.column.name} chosen privately: {_ends(first.held)}"]
-    held += [f"of {each.column.name}: {_ends(each.held)}" for each in others]
+    ranges = [f"of {first.column.name} chosen privately: {_ends(first.held)}"]
+    ranges += [f"of {each.column.name}: {_ends(each.held)}" for each in others]
     share = share_in_words([each.cost for each in chosen], release.cost)
     pairs = ((each.column.name, *map(_bound, (each.held.lower, each.held.upper))) for each in chosen)
     declared = ", ".join(f'"{name}": ({lower}, {upper})' for name, lower, upper in pairs)
     saved = _saving(release, released) or "save that share"
-    return f"Bounds {', '.join(held)} ({share}). Declaring bounds={{{declared}}} would {saved}."
+    return f"Bounds {', '.join(ranges)} ({share}). Declaring bounds={{{declared}}} would {saved}."
 
 
 def unfound_bounds_line(release: Release) -> str:

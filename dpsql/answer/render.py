@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
 _NULL = "NULL"
+UNKNOWN = "unknown"
 WIDE = "wide"
 _TENTH = 10
 WHAT_IS_WIDE = f"{WIDE}: an interval reaches further than a tenth of its value"
@@ -61,11 +63,13 @@ class Cells:
         bounds: Mapping[str, Bounds],
         level: float,
         most_rows: int | None = None,
+        *,
         redrawn: Collection[str] = (),
+        unknown: Mapping[str, Array] | None = None,
     ) -> Cells:
         """One column for each key, value and interval for each aggregate; all rows, or the first. redrawn: the columns
-        whose intervals are of noise that was drawn anew."""
-        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level, redrawn)
+        whose intervals are of noise that was drawn anew. unknown: by column the rows that print as `unknown`."""
+        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level, redrawn, unknown or {})
         limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
         spans = zip(limits, _spans(answer, bounds, len(rows)), strict=True)
         drawn = tuple(Span(place, *each) for place, each in spans if each is not None)
@@ -127,7 +131,11 @@ def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -
 
 
 def _cells(
-    answer: Answer, bounds: Mapping[str, Bounds], level: float, redrawn: Collection[str]
+    answer: Answer,
+    bounds: Mapping[str, Bounds],
+    level: float,
+    redrawn: Collection[str],
+    unknown: Mapping[str, Array],
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     heads: list[str] = []
     columns: list[list[str]] = []
@@ -136,7 +144,9 @@ def _cells(
         limits = bounds.get(name)
         heads.append(printable(name))
         numeric.append(kind.numeric)
-        columns.append(_plain(vector, kind) if limits is None else _values(vector, kind, limits))
+        shown = _plain(vector, kind) if limits is None else _values(vector, kind, limits)
+        hidden = unknown[name].tolist() if name in unknown else ()
+        columns.append([UNKNOWN if each else cell for cell, each in zip_longest(shown, hidden[: len(shown)])])
         if limits is not None:
             heads.append(f"{'~' if name in redrawn else ''}{level * 100:g} %")
             numeric.append(True)

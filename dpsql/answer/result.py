@@ -11,19 +11,19 @@ import numpy as np
 import pandas as pd
 
 from dpsql.answer.bounds_warnings import bounds_warnings
-from dpsql.answer.drawn import asked_of, far_off
+from dpsql.answer.drawn import asked_of, far_off, is_meaningless
 from dpsql.answer.empty_groups import empty_groups_notes
 from dpsql.answer.html import html_table
 from dpsql.answer.reading import unit_of
 from dpsql.answer.render import Cells, names_of_ends, text_table, whole_limits
 from dpsql.answer.travelling import Travelling
 from dpsql.answer.uncounted import uncounted_rows
+from dpsql.answer.unknown import ranges_of_averages, unknown_averages, unknown_line, unknown_medians
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
 from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.plan.expressions import Array, Vector
-from dpsql.release.choices import Draw
 from dpsql.release.finish import Answer, finish
 from dpsql.release.intervals.intervals import Bounds, interval
 from dpsql.release.release import Release, Released
@@ -161,8 +161,20 @@ class Result(Travelling):
 
     def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
-        cells = Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows, self.redrawn(level))
+        bounds = self._bounds(level, first=most_rows)
+        marks: dict[str, Any] = {"redrawn": self.redrawn(level), "unknown": self._unknown(bounds)}
+        cells = Cells.of(self._answer, bounds, level, most_rows, **marks)
         return cells.headed(self.heading, MADE_UP) if self.heading else cells
+
+    def _unknown(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
+        """The rows of averages and medians that the noise leaves open, by output."""
+        found = unknown_averages(self._ranges, bounds)
+        return found | unknown_medians(self._release, self._released, self._answer) if self._release.draws else found
+
+    @property
+    def _ranges(self) -> dict[str, tuple[float, float]]:
+        """The declared ranges of the outputs that are averages."""
+        return ranges_of_averages(self._release, self._answer)
 
     def redrawn(self, _level: float) -> frozenset[str]:
         """The columns whose intervals are of noise that was drawn anew, at a level: none of one release."""
@@ -227,6 +239,7 @@ class Result(Travelling):
             *self._chosen_bounds,
             *self._drawn(),
             *self._silent(),
+            *((line,) if (line := self._unknown_line) else ()),
             *(f"note: {each}" for each in self.warnings),
             self.footer,
         )
@@ -235,10 +248,13 @@ class Result(Travelling):
     def _chosen_bounds(self) -> tuple[str, ...]:
         if not self._release.bounds:
             return ()
-        from dpsql.answer.chosen_bounds import chosen_bounds_line, unfound_bounds_line  # as above
+        from dpsql.answer.chosen_bounds import bounds_lines  # most bounds are declared
 
-        lines = chosen_bounds_line(self._release, self._released), unfound_bounds_line(self._release)
-        return tuple(line for line in lines if line)
+        return bounds_lines(self._release, self._released)
+
+    @property
+    def _unknown_line(self) -> str:
+        return unknown_line(self._release, self._answer, self._unknown(self._bounds(0.95)))
 
     def _hidden(self) -> str:
         """How likely small groups are shown: at about the threshold, and at twice that size."""
@@ -251,7 +267,7 @@ class Result(Travelling):
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
         for draw in self._release.draws:
             off = far_off(self._release, draw, self._released)
-            if off is not None and not _is_meaningless(self._release, draw):
+            if off is not None and not is_meaningless(self._release, draw):
                 names = ", ".join(str(each) for each in asked_of(self._release, draw))
                 yield f"{names}: {far_off_in_words(off)}"
 
@@ -270,12 +286,6 @@ class Result(Travelling):
 
     def _repr_html_(self) -> str:
         return html_table(self.in_words(0.95, most_rows=_MOST_ROWS_SHOWN), self.notes)
-
-
-def _is_meaningless(release: Release, draw: Draw) -> bool:
-    """Tell if all values of a draw are NULL since no bounds were found for them."""
-    places = {place for place, each in enumerate(release.estimates) if each.chosen and each.chosen.place in draw.places}
-    return places <= release.meaningless
 
 
 def checked_level(level: float) -> float:
@@ -304,7 +314,8 @@ def result_of(
 def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
     """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
     bounds = result._bounds(0.95)
-    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN, result.redrawn(0.95))
+    marks: dict[str, Any] = {"redrawn": result.redrawn(0.95), "unknown": result._unknown(bounds)}
+    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN, **marks)
     return result._with_limits(bounds), text_table(cells), html_table(cells, result.notes)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
+from dpsql.answer.plain import plus_minus, share_in_words
 from dpsql.answer.tree import (
     BY_WEIGHTS,
     FREE,
@@ -171,13 +171,6 @@ def _bounds(each: Bounds, whole: Cost) -> str:
     return f"of {each.column}: chosen privately{within} for {share}{why}; noise follows them"
 
 
-def share_in_words(parts: Sequence[Cost], whole: Cost) -> str:
-    """Parts of a cost as their share of it, such as `30 % of epsilon`."""
-    if whole.epsilon is not None:
-        return f"{percent(float(sum(each.epsilon or Fraction(0) for each in parts) / whole.epsilon))} of epsilon"
-    return f"{percent(float(sum(each.rho for each in parts) / whole.rho))} of rho"
-
-
 def _clip(clip: Clip, who: Protected) -> str:
     what, held = f"{clip.adds} of each {who.unit} in {clip.of}" if clip.adds else str(clip.of), str(clip.held)
     if clip.type is not None and clip.type.temporal:
@@ -265,11 +258,6 @@ def _expected(tree: Explained, expected: Expected) -> list[str]:
         chances = ", ".join(f"{size}: {percent(chance)}" for size, chance in tree.groups.chances.items())
         lines.append(f"  {'shown':<{width}}  chance by size {chances}")
     return lines
-
-
-def plus_minus(half: float) -> str:
-    """The half-width of an interval."""
-    return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
 
 
 # Words that notes of answers share.

@@ -36,7 +36,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import Aggregate, Query
 from dpsql.release.bound_candidates import Intervals, Weighed
-from dpsql.schema.columns import Type
+from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 
@@ -235,12 +235,8 @@ def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> t
             continue
         for argument in each.arguments:
             for column in _of_values(argument):
-                table = tables.get(column.table)
-                column_schema = table.by_name.get(column.name.casefold()) if table is not None else None
-                if table is None or column_schema is None:
-                    continue
-                undeclared = column_schema.bounds is None and column_schema.type.numeric and not table.public
-                if not column_schema.auto and not (auto_bounds and undeclared):
+                column_schema = _loose_schema(column, tables.get(column.table), auto_bounds=auto_bounds)
+                if column_schema is None:
                     continue
                 if column_schema.bounds is None or each.kind.chosen:  # a draw needs no more than a range
                     needed = not fact(argument, known).limited and not fact(column, known).limited
@@ -249,6 +245,15 @@ def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> t
                 if needed:
                     loose[column] = None
     return tuple(loose)
+
+
+def _loose_schema(column: Column, table: TableSchema | None, *, auto_bounds: bool) -> ColumnSchema | None:
+    """The stored column whose bounds a query may choose; None of other columns."""
+    stored = None if table is None else table.by_name.get(column.name.casefold())
+    if table is None or stored is None:
+        return None
+    undeclared = auto_bounds and stored.bounds is None and stored.type.numeric and not table.public
+    return stored if stored.auto or undeclared else None
 
 
 def _would_be_loose(argument: Expr, column: Column, known: Known) -> bool:

@@ -164,12 +164,12 @@ class Intervals:
         named, free = self.penalties(worth)
         if held in self.named[0]:
             return float(named[self.named[0].index(held)])
-        width, found = float(held.upper) - float(held.lower), []
+        width, fitting = float(held.upper) - float(held.lower), []
         for scale, length in free:
             j = float(held.lower) / math.ldexp(1.0, scale)
             if width == math.ldexp(length, scale) and j.is_integer():
-                found.append(float(free[scale, length][self.far(np.array([int(j)]), length)[0]]))
-        return min(found, default=0.0)
+                fitting.append(float(free[scale, length][self.far(np.array([int(j)]), length)[0]]))
+        return min(fitting, default=0.0)
 
     def weight(self, worth: float) -> float:
         """What all candidates weigh together, at most."""

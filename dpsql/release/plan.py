@@ -84,11 +84,11 @@ class _Plans:
     def of(self, bounds: tuple[Interval, ...], law: str, allowed: Allowance | None = None) -> Release:
         """The release with such bounds and noise of such a law, at what the search leaves or at `allowed`. Raises what
         `analyse` and `calibrate` raise."""
-        held = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
+        query = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
         written: dict[Expr, Expr] = {clamped(*each): each[0] for each in zip(self.loose, bounds, strict=True)}
-        analysis = analyse(held.plan, self.neighbours, self.options, written)
+        analysis = analyse(query.plan, self.neighbours, self.options, written)
         cost = _rest(self.allowed) if allowed is None else allowed
-        return calibrate(held, analysis, cost, strategy=self.strategy, mechanism=law, options=self.options)
+        return calibrate(query, analysis, cost, strategy=self.strategy, mechanism=law, options=self.options)
 
     def settled(self, first: Release, law: str, bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
         """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
