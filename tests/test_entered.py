@@ -11,12 +11,12 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 159,
-    "functions, first question": 1_320,
-    "files, known question": 57,
-    "functions, known question": 337,
-    "modules of dpsql.query": 200,
-    "modules after a first question": 248,
+    "files, first question": 163,
+    "functions, first question": 1_350,
+    "files, known question": 60,
+    "functions, known question": 343,
+    "modules of dpsql.query": 204,
+    "modules after a first question": 252,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
 warm: (\d+) files, (\d+) functions

@@ -202,7 +202,8 @@ def test_what_explain_refuses_is_refused(sql: str, terms: dict[str, Any], error:
         with pytest.raises(error):
             call()
     with pytest.raises(MissingBounds):
-        insecure_draws(dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1)), "SELECT SUM(x) FROM t", 1, epsilon=1)
+        plain = dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1), auto_bounds=False)
+        insecure_draws(plain, "SELECT SUM(x) FROM t", 1, epsilon=1)
 
 
 def test_a_failure_quotes_no_row(monkeypatch: pytest.MonkeyPatch):

@@ -23,11 +23,10 @@ from dpsql.schema.frozen import dataclass
 from dpsql.session.described import described
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.prepared_query import PreparedQuery, cost_in_words
-from dpsql.session.public_tables import public_data, shown_in, stores_of, zone_of
+from dpsql.session.public_tables import chooses_bounds, public_data, shown_in, stores_of, zone_of
 from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
 from dpsql.session.table import Table
-from dpsql.session.tables import chooses_bounds
 from dpsql.sources.frames import with_categories
 from dpsql.sql.catalog import Catalog
 

@@ -31,7 +31,7 @@ from dpsql.session.opening import Place, Wanted, check, opened
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.program_questions import ProgramQuestions
-from dpsql.session.public_tables import public_data, resolved, shown_in, zone_of
+from dpsql.session.public_tables import chooses_bounds, public_data, resolved, shown_in, zone_of
 from dpsql.session.quote import paid_again
 from dpsql.session.replay import Question, Replay
 from dpsql.session.row_units import units_that_may_be_missing
@@ -39,7 +39,7 @@ from dpsql.session.run import check_engine, open_tables, run
 from dpsql.session.table import Table, as_table
 from dpsql.session.table_states import read_once
 from dpsql.session.table_units import units_of, units_read
-from dpsql.session.tables import adding_up, all_tables, chooses_bounds, named
+from dpsql.session.tables import adding_up, all_tables, named
 from dpsql.sql.catalog import Catalog
 
 if TYPE_CHECKING:

@@ -47,14 +47,6 @@ def adding_up(engine: str, resources: Resources, schema: Schema | None) -> tuple
     return (schema.engine if word == AUTO else word), resources.over(schema.resources)
 
 
-def chooses_bounds(word: object, schema: Schema | None = None) -> bool:
-    """Tell if queries choose bounds that nobody declared: unless the caller or the owner's file turns it off. Raises
-    InvalidArgument."""
-    if not isinstance(word, bool):
-        raise InvalidArgument(f"auto_bounds must be True or False, got {as_written(word)}.")
-    return word and (not isinstance(schema, Schema) or schema.auto_bounds)
-
-
 def named(tables: object) -> dict[Any, Table]:
     """The caller's tables. Raises InvalidArgument, InvalidSchema."""
     if tables is not None and not isinstance(tables, Mapping):
