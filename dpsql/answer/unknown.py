@@ -36,25 +36,25 @@ def ranges_of_averages(release: Release, answer: Answer) -> dict[str, tuple[floa
 
 def unknown_averages(ranges: Ranges, bounds: Mapping[str, Bounds]) -> dict[str, Bools]:
     """The rows of averages whose interval is their whole range, by output; only outputs that have some."""
-    found = {}
+    marks = {}
     for name, (low, high) in ranges.items():
         if name in bounds and low < high:
-            found[name] = np.asarray(
+            marks[name] = np.asarray(
                 (bounds[name][0] <= low) & (bounds[name][1] >= high) & np.isfinite(bounds[name][0])
             )
-    return {name: rows for name, rows in found.items() if rows.any()}
+    return {name: rows for name, rows in marks.items() if rows.any()}
 
 
 def unknown_medians(release: Release, released: Released, answer: Answer) -> dict[str, Bools]:
     """The rows of medians and quantiles that may be off by as many rows as a noisy count says that there are."""
-    found = {}
+    marks = {}
     for name, expr in zip(answer.names, answer.exprs, strict=True):
         each = _estimate(release, expr)
         draw = None if each is None else _draw_of(release, each)
         counts = None if draw is None else _counts(release, released, expr)
         if draw is not None and counts is not None:
-            found[name] = np.asarray(counts[answer.groups] <= draw.rows_off(LEVEL))
-    return {name: rows for name, rows in found.items() if rows.any()}
+            marks[name] = np.asarray(counts[answer.groups] <= draw.rows_off(LEVEL))
+    return {name: rows for name, rows in marks.items() if rows.any()}
 
 
 def unknown_line(release: Release, answer: Answer, unknown: Mapping[str, Bools]) -> str:

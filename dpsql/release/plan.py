@@ -45,12 +45,13 @@ def planned(
         analysis = analyse(query.plan, neighbours, options)
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
     plans = _Plans(query, loose, neighbours, options, strategy, allowed())
+    first = None
     try:
         first = plans.of(plans.limits, mechanism)
     except MissingBounds:
         if not auto_bounds:
             raise
-        # Bounds of columns do not help here: without them the refusal names what would.
+    if first is None:  # bounds of columns do not help: without them the refusal names what would
         return planned(query, neighbours, allowed, options, strategy=strategy, mechanism=mechanism)
     settle = partial(plans.settled, first, first.law)
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
