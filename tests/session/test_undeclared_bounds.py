@@ -60,7 +60,7 @@ def test_declaring_what_the_line_says_has_the_error_that_it_says() -> None:
 
 def test_several_columns_and_groups_share_one_line() -> None:
     sql = "SELECT sex, AVG(age), SUM(pay) FROM people GROUP BY sex"
-    result = dpsql.query(people(), sql, epsilon=1, keys={"sex": ["F", "M"]})
+    result = dpsql.query(people(8_000), sql, epsilon=1, keys={"sex": ["F", "M"]})
     line = line_of(result)
     assert set(result.bounds) == {"age", "pay"}
     assert line.count("30 % of epsilon") == 1
