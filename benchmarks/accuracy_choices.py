@@ -21,7 +21,7 @@ from errors import EPSILON, Floats, answers, errors, mean, rmse
 from measure import Row, stages
 
 import dpsql
-from dpsql.core.exponential import permute_and_flip, top_k
+from dpsql.core.mechanisms.exponential import permute_and_flip, top_k
 
 ROWS = 2_000
 MOST = 1_000

@@ -37,7 +37,7 @@ from errors import answers
 from measure import Row, environment, show
 
 import dpsql
-from dpsql.core.exponential import permute_and_flip
+from dpsql.core.mechanisms.exponential import permute_and_flip
 
 SHARE, COST = 0.3, 0.7
 RUNS = 60

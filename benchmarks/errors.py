@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import dpsql
 from dpsql.core.exact import ExactTable
 from dpsql.executors.pandas.executor import PandasExecutor
-from dpsql.release.finish import slot_vectors
+from dpsql.release.output.select import slot_vectors
 from dpsql.release.release import Release
 from dpsql.schema.intervals import Interval
 

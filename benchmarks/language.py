@@ -21,14 +21,14 @@ from people import people, session, table
 from sqlglot.dialects.duckdb import DuckDB
 
 from dpsql.core.loss import as_epsilon
-from dpsql.core.sensitivity import analyse
+from dpsql.core.sensitivity.row_contributions import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.schema.declaration import resolve
 from dpsql.session.prepare import Terms, prepare
 from dpsql.sources.frames import stored_columns
-from dpsql.sql.bind import bind
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.parse import parse
+from dpsql.sql.bind.statement import bind
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.parse import parse
 
 EXPRESSIONS = {
     "CASE of whole numbers": "SELECT SUM(CASE WHEN age < 30 THEN income WHEN age < 60 THEN income * 2 ELSE 0 END) AS s "

@@ -14,9 +14,9 @@ from people import people, table
 
 import dpsql
 from dpsql.core.conversion import rho_for
-from dpsql.core.mechanisms import CubeLaplace
-from dpsql.core.selection import show_probability
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.mechanisms.noise import CubeLaplace
+from dpsql.core.selection.threshold import show_probability
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
 
 ROWS = 10_000
 DELTA = Fraction(1, 10**6)

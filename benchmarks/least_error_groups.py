@@ -18,9 +18,9 @@ from people import SEED
 
 import dpsql
 from dpsql.core.exact import weight_of
-from dpsql.core.selection import show_probability
-from dpsql.core.truncated_geometric import TruncatedGeometric
-from dpsql.core.weighted import GroupsByWeights
+from dpsql.core.selection.threshold import show_probability
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
+from dpsql.core.selection.weighted import GroupsByWeights
 
 PEOPLE, KEYS, MOST = 10_000, 1_000, 8
 

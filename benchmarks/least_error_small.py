@@ -9,8 +9,8 @@ from least_error_lines import Line
 from measure import exact, stages
 
 import dpsql
-from dpsql.release.finish import slot_vectors
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.output.select import slot_vectors
 
 GROUPS, ROWS_OF_ONE = 100, 5
 ROWS = 2_000

@@ -21,13 +21,13 @@ import dpsql
 from dpsql.core.exact import ExactTable
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
 from dpsql.core.unit import Neighbours
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
 from dpsql.schema.declaration import resolve
 from dpsql.session.prepare import Terms, prepare
 from dpsql.sources.frames import stored_columns
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 
 Row = Mapping[str, object]
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import pandas as pd
 
 import dpsql
-from dpsql.shell.commands import COMMANDS
-from dpsql.shell.completion import Completer
-from dpsql.shell.describe import tables_of
+from dpsql.shell.output.describe import tables_of
+from dpsql.shell.prompt.commands import COMMANDS
+from dpsql.shell.prompt.completion import Completer
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "adult_sample" / "adult.toml"
@@ -105,7 +105,7 @@ def main() -> None:
 def measured(folder: Path) -> list[tuple[str, float, float]]:
     """What is measured, with files of its own in a folder."""
     env = environment(folder / "compiled")
-    python("import dpsql.shell.terminal, IPython", env)
+    python("import dpsql.shell.prompt.terminal, IPython", env)
     table = [("import pandas", *best(lambda: python("import pandas", env)))]
     table.append(("start to prompt, the sample", *to_prompt(SAMPLE, env)))
     draw = random.Random(1)

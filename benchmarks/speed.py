@@ -29,9 +29,9 @@ from people import KEYS, SEED, ZIPS, people, session, table
 
 import dpsql
 from dpsql.answer.warnings import warnings_of
-from dpsql.core import samplers as sampling
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.release.finish import finish
+from dpsql.core.mechanisms import samplers as sampling
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.release.output.select import finish
 
 DELTA = 1e-6
 

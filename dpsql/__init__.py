@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dpsql.shell import interrupted as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
+from dpsql.shell import interrupts as _interrupted  # noqa: F401  isort: skip - first, as all else takes its time
 
 if TYPE_CHECKING:
     from dpsql import accounting, accuracy, dbapi, errors, owner
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpsql.session.owner_file import Schema
     from dpsql.session.query import query
     from dpsql.session.session import Session
-    from dpsql.session.table import Table, declare
+    from dpsql.session.tables.table import Table, declare
     from dpsql.version import __version__
 
 __all__ = [
@@ -58,10 +58,10 @@ _HOMES = {
     "Result": "answer.result",
     "Schema": "session.owner_file",
     "Session": "session.session",
-    "Table": "session.table",
+    "Table": "session.tables.table",
     "__version__": "version",
     "connect": "remote.client",
-    "declare": "session.table",
+    "declare": "session.tables.table",
     "query": "session.query",
     "suggest_schema": "owner.suggestion",
 }
@@ -84,6 +84,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext dpsql`: the %dpsql and %%dpsql magics."""
-    from dpsql.shell.extension import register
+    from dpsql.shell.notebook.extension import register
 
     register(shell)

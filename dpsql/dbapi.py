@@ -58,10 +58,10 @@ Error = DatabaseError = errors.DPSQLError
 InterfaceError = errors.InvalidArgument
 ProgrammingError = errors.QueryRefused
 NotSupportedError = errors.UnsupportedSQL
-OperationalError = errors.Unavailable
+OperationalError = errors.ServerUnavailable
 IntegrityError = errors.LedgerError
 InternalError = errors.InternalError
-DataError = errors.NotComputed
+DataError = errors.PostprocessFailed
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802 - the name is th
     return datetime.datetime.fromtimestamp(ticks).time()
 
 
-class Asked(Protocol):
+class QuerySession(Protocol):
     """A session, here or on a server."""
 
     def query(self, sql: str, **terms: Any) -> Any: ...
@@ -99,7 +99,7 @@ class Asked(Protocol):
 
 @checked_names
 def connect(
-    session: Asked,
+    session: QuerySession,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -122,7 +122,7 @@ def connect(
 class Connection:
     """A session, with what each statement may spend."""
 
-    def __init__(self, session: Asked, terms: Mapping[str, float]) -> None:
+    def __init__(self, session: QuerySession, terms: Mapping[str, float]) -> None:
         self._session, self._terms, self._closed = session, dict(terms), False
 
     def cursor(self) -> Cursor:

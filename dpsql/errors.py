@@ -242,7 +242,7 @@ class LedgerError(DPSQLError):
     remedy = "Look at the file and its folder: rights, room, other programs; of a damaged one take the last good copy."
 
 
-class NotComputed(DPSQLError):
+class PostprocessFailed(DPSQLError):
     """What a statement computes of its answers failed on what they showed. They are paid for: `answers` holds each."""
 
     remedy = (
@@ -251,7 +251,7 @@ class NotComputed(DPSQLError):
 
     answers: tuple[object, ...] = ()
 
-    def with_answers(self, answers: tuple[object, ...], hint: str) -> NotComputed:
+    def with_answers(self, answers: tuple[object, ...], hint: str) -> PostprocessFailed:
         """The same failure, with what was paid for."""
         error = type(self)(self.message, span=self.span, hint=hint)
         error.answers = answers
@@ -267,7 +267,7 @@ class AccessDenied(DPSQLError):
     remedy = "Ask the data owner for a token, or whether yours has ended; an owner looks at dpsql access list."
 
 
-class Unavailable(DPSQLError):
+class ServerUnavailable(DPSQLError):
     """A server cannot be reached or cannot answer now; what was paid for is not paid again."""
 
     remedy = "See that the address is right and the server is up, and ask again."

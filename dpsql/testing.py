@@ -27,10 +27,10 @@ from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
 from dpsql.schema.columns import Key
 from dpsql.schema.frozen import dataclass
-from dpsql.session.constant_tables import constant_tables
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.run import open_tables, run
 from dpsql.session.session import Session
+from dpsql.session.tables.constant_tables import constant_tables
 
 __all__ = ["Integers", "insecure_draws", "insecure_exact"]
 

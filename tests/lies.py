@@ -18,7 +18,7 @@ def assert_caught(lie: Lie, check: Check, *, honest: bool = True, by: type[BaseE
     """The check fails under the lie and, unless other tests say so already (`honest` is false), passes without it.
 
     No plan that was made before a lie is asked under it, and none that a lie made is kept. Releases are not seen to be
-    paid for meanwhile (`core.paid`): that refuses many a lie by itself, and here the check has to tell."""
+    paid for meanwhile (`core.payment`): that refuses many a lie by itself, and here the check has to tell."""
     if honest:
         check()
     prepare._cache.clear()

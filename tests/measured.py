@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.core.across import ALL, EITHER
 from dpsql.core.measurement import GroupsByChance, Share
-from dpsql.core.weighted import GroupsByWeights
+from dpsql.core.mechanisms.group_vectors import ALL, EITHER
+from dpsql.core.selection.weighted import GroupsByWeights
 from dpsql.release.release import Release
 
 

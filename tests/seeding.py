@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsql.core import samplers
+from dpsql.core.mechanisms import samplers
 
 
 def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:

@@ -42,7 +42,7 @@ GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "duckdb": ("executors.duckdb.*", "postprocess.*"),
     "pyspark": ("executors.spark.*",),
     "numpy": tuple(room for floor in FLOORS[1:] for room in floor),
-    "os.urandom": ("core.samplers",),
+    "os.urandom": ("core.mechanisms.samplers",),
     "os.getrandom": (),
     "random": (),
     "numpy.random": (),
@@ -183,7 +183,7 @@ def private_guests(source: str) -> list[str]:
 def test_private_names_stay_at_home():
     found = {module: names for module, path in modules().items() if (names := private_guests(path.read_text("utf-8")))}
     assert not found, f"private names that others import: {found}"
-    assert private_guests("from dpsql.core.samplers import _words, uniform_below") == ["_words"]
+    assert private_guests("from dpsql.core.mechanisms.samplers import _words, uniform_below") == ["_words"]
 
 
 def circles(imports: Mapping[str, Iterable[str]]) -> list[str]:
@@ -241,30 +241,34 @@ def test_the_house_grows_by_decision_alone():
 @pytest.mark.parametrize(
     ("module", "source", "words"),
     [
-        ("dpsql.core.loss", "from dpsql.sql.parse import parse", "import sql of floor 4"),
+        ("dpsql.core.loss", "from dpsql.sql.syntax.parse import parse", "import sql of floor 4"),
         ("dpsql.core.loss", "def f():\n    import dpsql.session", "line 2: stands on floor 3 (core)"),
         ("dpsql.session.session", "from dpsql import Session", "import __init__ of floor 12"),
         ("dpsql.errors", "if TYPE_CHECKING:\n    from dpsql import schema", "import schema of floor 1"),
         ("dpsql.plan.facts", "from dpsql.core.unit import Neighbours", "import core of floor 3"),
-        ("dpsql.core.stability", "from dpsql.executors.base import Executor", "import executors of floor 5"),
+        (
+            "dpsql.core.sensitivity.stability",
+            "from dpsql.executors.base import Executor",
+            "import executors of floor 5",
+        ),
         ("dpsql.sources.frames", "from dpsql.executors import base", "import executors of floor 5"),
-        ("dpsql.postprocess.machine", "from dpsql.executors import base", "import executors of floor 5"),
-        ("dpsql.postprocess.machine", "from dpsql.sources import frames", "import sources of floor 4"),
-        ("dpsql.postprocess.machine", "from dpsql.core import samplers", "import core of floor 3"),
+        ("dpsql.postprocess.database", "from dpsql.executors import base", "import executors of floor 5"),
+        ("dpsql.postprocess.database", "from dpsql.sources import frames", "import sources of floor 4"),
+        ("dpsql.postprocess.database", "from dpsql.core import samplers", "import core of floor 3"),
         ("dpsql.release.release", "from dpsql.executors.pandas.executor import executed", "names an engine"),
         ("dpsql.answer.result", "from dpsql.executors.pandas import columns", "names an engine"),
         ("dpsql.shell.cli", "import dpsql", "import __init__ of floor 12"),
-        ("dpsql.sql.bind", "from .parse import parse", "relatively"),
-        ("dpsql.sql.bind", "if TYPE_CHECKING:\n    import pandas as pd", "line 2: uses pandas"),
+        ("dpsql.sql.bind.statement", "from .parse import parse", "relatively"),
+        ("dpsql.sql.bind.statement", "if TYPE_CHECKING:\n    import pandas as pd", "line 2: uses pandas"),
         ("dpsql.release.release", "from pandas import DataFrame", "uses pandas"),
         ("dpsql.schema.columns", "import pandas", "uses pandas"),
         ("dpsql.executors.pandas.executor", "from sqlglot import exp", "uses sqlglot, which is for sql alone"),
         ("dpsql.errors", "import numpy as np", "uses numpy"),
         ("dpsql.executors.sql.compile", "import duckdb", "uses duckdb"),
-        ("dpsql.core.samplers", "import random", "uses random, which is for no room alone"),
-        ("dpsql.core.samplers", "import numpy as np\nnp.random.default_rng(0)", "line 2: uses numpy.random"),
-        ("dpsql.core.samplers", "from numpy import random as r", "uses numpy.random"),
-        ("dpsql.core.mechanisms", "import os as o\no.urandom(8)", "line 2: uses os.urandom"),
+        ("dpsql.core.mechanisms.samplers", "import random", "uses random, which is for no room alone"),
+        ("dpsql.core.mechanisms.samplers", "import numpy as np\nnp.random.default_rng(0)", "line 2: uses numpy.random"),
+        ("dpsql.core.mechanisms.samplers", "from numpy import random as r", "uses numpy.random"),
+        ("dpsql.core.mechanisms.noise", "import os as o\no.urandom(8)", "line 2: uses os.urandom"),
         ("dpsql.session.session", "from os import urandom", "uses os.urandom"),
         ("dpsql.session.session", "from secrets import token_bytes", "uses secrets"),
         ("dpsql.attic", "", "unknown room"),
@@ -278,10 +282,10 @@ def test_a_planted_violation_is_found(module: str, source: str, words: str):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("dpsql.core.samplers", "import os\nos.urandom(8)"),
+        ("dpsql.core.mechanisms.samplers", "import os\nos.urandom(8)"),
         ("dpsql.session.session", "import os\nos.getpid()\nimport pandas"),
         (
-            "dpsql.sql.bind",
+            "dpsql.sql.bind.statement",
             "import sqlglot\nimport numpy as np\nfrom dpsql.plan.nodes import Scan\nfrom dpsql import schema",
         ),
         ("dpsql.executors.pandas.executor", "import pandas as pd\nfrom dpsql.core.exact import ExactPlan"),

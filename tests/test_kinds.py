@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.measurement import Said, ShownGroups, Told
+from dpsql.core.measurement import MeasurementDescription, MeasurementNotes, ShownGroups
 from dpsql.release.release import Release
 
 ROOT = Path(__file__).parent.parent / "dpsql"
@@ -17,8 +17,8 @@ def kinds_of(kind: type) -> set[str]:
     return {each.__name__ for each in kind.__subclasses__()}.union(*(kinds_of(each) for each in kind.__subclasses__()))
 
 
-KINDS = kinds_of(Said)
-ASPECTS = {*Told._fields, *OF_RELEASES, "conditions", "threshold", "height"}
+KINDS = kinds_of(MeasurementNotes)
+ASPECTS = {*MeasurementDescription._fields, *OF_RELEASES, "conditions", "threshold", "height"}
 
 
 def mentioned(node: ast.AST | None) -> set[str]:
@@ -84,7 +84,7 @@ def test_only_a_trial_runs_by_other_laws():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "with_laws"
     }
-    assert using == {"release/quiet.py"}
+    assert using == {"release/dry_run.py"}
 
 
 @pytest.mark.parametrize(

@@ -22,48 +22,51 @@ import pytest
 
 from dpsql.answer.result import Result
 from dpsql.answer.warnings import warnings_of
-from dpsql.core import contribution as limits
-from dpsql.core import measurement, mechanisms, nulls, reach, samplers, selection, sensitivity, stability
+from dpsql.core import measurement
 from dpsql.core.cost import Cost
 from dpsql.core.ledger import book as ledger_book
 from dpsql.core.ledger import filters, ledger
 from dpsql.core.ledger import lines as ledger_lines
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.measurement import GroupsByThreshold
-from dpsql.core.stability import Stability
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.mechanisms import samplers
+from dpsql.core.selection import threshold as selection
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
+from dpsql.core.sensitivity import contribution_bounds as limits
+from dpsql.core.sensitivity import norms as reach
+from dpsql.core.sensitivity import nulls, stability
+from dpsql.core.sensitivity import row_contributions as sensitivity
+from dpsql.core.sensitivity.stability import Stability
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import BudgetExceeded, InternalError
 from dpsql.executors.keyed_hash import limbs_of
-from dpsql.executors.pandas import (
-    accumulators,
-    blockwise,
-    columns,
-    database,
-    evaluation,
-    groups,
-    kept_rows,
-    pairing,
-    relations,
-    unit_groups,
-    unit_sums,
-)
+from dpsql.executors.pandas import blockwise, database, evaluation, groups, relations
 from dpsql.executors.pandas import executor as pandas
+from dpsql.executors.pandas.columns import declared_columns as columns
 from dpsql.executors.pandas.hashing import hash_key, hash_vector
-from dpsql.executors.pandas.joining import KeyColumn, key_of
+from dpsql.executors.pandas.joins import pairing
+from dpsql.executors.pandas.joins.joining import KeyColumn, key_of
+from dpsql.executors.pandas.sums import accumulators
+from dpsql.executors.pandas.units import kept_rows, unit_groups, unit_sums
 from dpsql.plan import expressions, facts, functions, nodes
 from dpsql.plan.expressions import Fact, Vector
 from dpsql.plan.functions import conditional
 from dpsql.release import calibrate as release_calibrate
-from dpsql.release import finish, hidden
 from dpsql.release import plan as release_planned
-from dpsql.release.finish import finish as finished
+from dpsql.release.output import select as finish
+from dpsql.release.output.select import finish as finished
+from dpsql.release.selection import hidden_groups as hidden
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
-from dpsql.session import prepare, public_data, session
+from dpsql.session import prepare, session
 from dpsql.session import run as answer
-from dpsql.sql import bind, options, row_wise, selects
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables import public_data
+from dpsql.sql import bind
+from dpsql.sql.bind import row_wise_select as row_wise
+from dpsql.sql.bind import select as selects
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax import options
 from tests.core import checks, language, statistics_lies, unit_checks
 from tests.core.checks import rules
 from tests.core.unit_checks import G1, R1, R2, R3, UNIONS, Question, people_stay_apart
@@ -754,8 +757,8 @@ def test_a_lie_is_caught(lie: Lie, check: Check):
 def count_every_row(patch: Patch) -> None:
     """No unit is held to its limits."""
 
-    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
-        return kept_rows.Chosen(rows.units.numbers(), codes, codes)
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.UnitRows:
+        return kept_rows.UnitRows(rows.units.numbers(), codes, codes)
 
     patch.setattr(kept_rows, "choose_rows", choose)
 

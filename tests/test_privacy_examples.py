@@ -20,7 +20,7 @@ from PIL import Image
 from scipy import integrate, stats
 
 from dpsql import accounting
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS, PAGES = ROOT / "examples" / "privacy", ROOT / "docs" / "privacy"

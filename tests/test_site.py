@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from dpsql import errors
-from dpsql.shell.commands import COMMANDS
+from dpsql.shell.prompt.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

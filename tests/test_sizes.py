@@ -14,13 +14,13 @@ MOST_LINES_OF_A_FILE = 300
 
 LARGER: dict[str, str] = {  # what is above a limit, and why: a file, or a function as file::name
     "answer/result.py": "one class, the public answer: its notes and marks are made in files of their own",
-    "postprocess/work.py::_Work.made": "one branch for each kind of function whose size differs",
-    "sql/dialect_parser.py": "one class that extends the parser, hook by hook",
-    "sql/earlier_parts.py::EarlierParts._found": "one branch for each place of an answer in a private SELECT",
-    "sql/foreign_functions.py": "a table of functions, with their builders",
-    "sql/joins.py": "the refusals of joins stand beside the rules that raise them",
-    "sql/steps.py": "one class that takes a statement apart, clause by clause",
-    "sql/subqueries.py::Membership._marked": "one mark with its sides, conditions and facts, in order",
+    "postprocess/work_limits.py::_Work.made": "one branch for each kind of function whose size differs",
+    "sql/syntax/parser.py": "one class that extends the parser, hook by hook",
+    "sql/boundary/released_parts.py::EarlierParts._found": "one branch for each place of an answer in a private SELECT",
+    "sql/rewrite/foreign_functions.py": "a table of functions, with their builders",
+    "sql/bind/joins.py": "the refusals of joins stand beside the rules that raise them",
+    "sql/boundary/statements.py": "one class that takes a statement apart, clause by clause",
+    "sql/bind/subqueries.py::Membership._marked": "one mark with its sides, conditions and facts, in order",
 }
 
 _BRANCHES = (

@@ -13,8 +13,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema, MissingBounds
-from dpsql.schema.table_words import TABLE_WORDS, TableWords
-from dpsql.schema.units import UnitWord, unit_word_of
+from dpsql.schema.table_declarations import TABLE_WORDS, TableWords
+from dpsql.schema.units import WrittenUnit, unit_word_of
 
 
 def shop(customers: int = 200) -> dict[str, pd.DataFrame]:
@@ -156,7 +156,7 @@ def test_what_to_declare_is_taken(declared: str) -> None:
 
 def test_names_with_signs_in_them() -> None:
     (written,) = re.findall(r"`(unit='.*?')`", PAGE)
-    assert unit_word_of(eval(f"dict({written})")["unit"]) == UnitWord("my key", "my table", "id")
+    assert unit_word_of(eval(f"dict({written})")["unit"]) == WrittenUnit("my key", "my table", "id")
 
 
 def test_tables_that_lead_elsewhere_come_together_or_later() -> None:

@@ -85,7 +85,7 @@ def command() -> str:
 
 def prompt() -> str:
     """The prompt's commands."""
-    from dpsql.shell.commands import COMMANDS
+    from dpsql.shell.prompt.commands import COMMANDS
 
     rows = []
     for each in COMMANDS:

@@ -23,7 +23,18 @@ from dpsql.accounting import accountants, side_by_side
 from dpsql.accounting import gaussian_curve as gaussian
 from dpsql.accounting import groups as grouping
 from dpsql.accounting.losses import RDP, ZCDP, ApproxDP, PureDP
-from dpsql.core.events import Approx, Concentrated, Event, Gaussian, Laplace, Number, Pure, Steps, positive, whole
+from dpsql.core.events import (
+    ApproximateStep,
+    Concentrated,
+    Event,
+    Gaussian,
+    Laplace,
+    Number,
+    Pure,
+    Steps,
+    positive,
+    whole,
+)
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import as_delta, exact
@@ -35,8 +46,8 @@ from dpsql.schema.argument_names import checked_names
 __all__ = [
     "RDP",
     "ZCDP",
-    "Approx",
     "ApproxDP",
+    "ApproximateStep",
     "Concentrated",
     "Event",
     "Gaussian",

@@ -151,7 +151,7 @@ class _Sums:
         bound = self.log_mgf(s) - s * epsilon
         return float(s[np.argmax(bound <= bound.min() + 0.01)])
 
-    def tilted(self, s: float, log_delta: float) -> _Tilted:
+    def tilted(self, s: float, log_delta: float) -> _TiltedDistribution:
         """The law of the sum under the tilt e^(s L), on a grid and window fit for a tail of about delta."""
         t = np.exp(math.log(max(1.0, 1 / self.scale)) / 2 + np.arange(-12, 12, 0.25))
         here, near = self.log_mgf(np.array([s, s * (1 + 1e-4)]))
@@ -171,7 +171,7 @@ class _Sums:
         size = min(2 * most, _MOST_POINTS, 2 ** math.ceil(math.log2(points)))
         return self._sum(s, h, size, ((top + bottom) / 2 - mean, float(t[int(np.argmin(tops))])), log_delta)
 
-    def _sum(self, s: float, h: float, size: int, aim: tuple[float, float], log_delta: float) -> _Tilted:
+    def _sum(self, s: float, h: float, size: int, aim: tuple[float, float], log_delta: float) -> _TiltedDistribution:
         offset, t = aim
         product = np.ones(size // 2 + 1, dtype=np.complex128)
         log_mgf, log_more, mean, lost, highest = 0.0, 0.0, 0.0, 0.0, 0
@@ -201,7 +201,9 @@ class _Sums:
         log_scale = log_mgf - s * x
         # Masses err by a part in 10^13 each, exponents by a few units of their last place.
         slip = 1e-13 * self.count + 1e-15 * (abs(log_mgf) + abs(s) * float(np.abs(x).max()))
-        return _Tilted(np.asarray(x), np.asarray(np.maximum(terms, 0)), np.asarray(log_scale), error, slip, lost)
+        return _TiltedDistribution(
+            np.asarray(x), np.asarray(np.maximum(terms, 0)), np.asarray(log_scale), error, slip, lost
+        )
 
     def _laws(self, log_lost: float) -> list[tuple[LossLaw, int]]:
         laws = [(loss_laws.laplace(float(e)), int(n)) for e, n in zip(self.laplace, self.laplace_counts, strict=True)]
@@ -214,7 +216,7 @@ class _Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tilted:
+class _TiltedDistribution:
     """The law of a sum of losses x, rising: terms times exp(log_scale), each term at most `error` too small; relative
     error `slip`; `lost` is the mass above the last x."""
 

@@ -13,7 +13,7 @@ from dpsql.accuracy import choices as choice_laws
 from dpsql.accuracy.pairs import solve
 from dpsql.core.events import Number, positive, whole
 from dpsql.core.loss import LARGEST_EPSILON, SMALLEST_EPSILON, as_epsilon, exact
-from dpsql.core.tails import gaussian_tail
+from dpsql.core.mechanisms.tails import gaussian_tail
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, did_you_mean
 from dpsql.schema.argument_names import checked_names
 from dpsql.schema.frozen import dataclass

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy import widths
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.mechanisms import SplitLaplace
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import SplitLaplace
 
 Floats = NDArray[np.float64]
 

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.pairs import cube_quantile, solve
-from dpsql.core.tails import gaussian_tail
+from dpsql.core.mechanisms.tails import gaussian_tail
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 PairTail = Callable[[float, float], float]
 """(ratio, t) -> P(|X + ratio Y| > t) for two coordinates of a law, 0 <= ratio <= 1."""

@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.normal import log_upper_tail
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
-from dpsql.core.tails import cube_tail_polynomial
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
+from dpsql.core.mechanisms.tails import cube_tail_polynomial
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.normal import log_upper_tail
 from dpsql.accuracy.truncated import Tail
-from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, GaussianNoise, SplitLaplace
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 _GRAIN = 1000
 _SLACK = 1e-9

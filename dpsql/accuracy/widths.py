@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.pairs import cube_quantile, of_pairs, pair_weights, quantile_table, solve
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
-from dpsql.core.staircase import Staircase
-from dpsql.core.tails import gaussian_tail
-from dpsql.schema.remembered import remembered
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
+from dpsql.core.mechanisms.staircase import Staircase
+from dpsql.core.mechanisms.tails import gaussian_tail
+from dpsql.schema.memoization import remembered
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.plain import value_where
+from dpsql.answer.query_wording import value_where
 from dpsql.plan.expressions import Call, Column, Expr
 from dpsql.plan.nodes import scans_of
 from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 
@@ -33,7 +33,7 @@ _SPREADS = 20
 LEVEL = 0.95
 
 
-def bounds_warnings(release: Release, released: Released, shown: NDArray[np.int64]) -> Iterator[str]:
+def bounds_warnings(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> Iterator[str]:
     """Sentences on averages near the ends of their bounds, on bounds far wider than values are, and on noise that hides
     an average; of the groups that are shown."""
     if len(release.sections) != 1 or not released.groups or not len(shown):
@@ -89,7 +89,7 @@ def _of_spread(name: str, each: Estimate, values: Floats) -> Iterator[str]:
     """By a released standard deviation, where it is far above 0."""
     if not each.kind.is_deviation:
         return
-    from dpsql.release.estimate import estimate
+    from dpsql.release.output.estimate import estimate
 
     spread = estimate(each, values)
     whole = float(each.range.upper) - float(each.range.lower)

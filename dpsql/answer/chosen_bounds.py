@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsql.answer.plain import plus_minus, share_in_words
-from dpsql.answer.reading import LEVEL, of_one_level
-from dpsql.answer.writer import percent
-from dpsql.release.auto_bounds import clamped
+from dpsql.answer.explanation_builder import LEVEL, of_one_level
+from dpsql.answer.explanation_text import percent
+from dpsql.answer.query_wording import plus_minus, share_in_words
+from dpsql.release.bounds.auto_bounds import clamped
 from dpsql.release.expected_error import reference
 from dpsql.release.found_bounds import of_columns, unfound
 from dpsql.release.intervals.intervals import aggregate_interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.intervals import Interval
 
 _ROWS = 1_000
 """Rows of the reference table where no noisy count tells how many there are."""
 
 
-def bounds_lines(release: Release, released: Released) -> tuple[str, ...]:
+def bounds_lines(release: Release, released: ReleasedValues) -> tuple[str, ...]:
     """The lines on bounds that the query chose, and on those that it did not find."""
     lines = chosen_bounds_line(release, released), unfound_bounds_line(release)
     return tuple(line for line in lines if line)
 
 
-def chosen_bounds_line(release: Release, released: Released) -> str:
+def chosen_bounds_line(release: Release, released: ReleasedValues) -> str:
     """The chosen bounds, their share of the cost, and how much smaller errors would be had they been declared; "" where
     the query chose none."""
     lost = unfound(release)
@@ -72,7 +72,7 @@ def _bound(end: float) -> str:
     return f"{end}" if isinstance(end, int) else f"{end:.12g}"
 
 
-def _saving(release: Release, released: Released) -> str:
+def _saving(release: Release, released: ReleasedValues) -> str:
     """How much smaller the errors of the first aggregation of a chosen column would be; "" where it has no interval."""
     if release.as_declared is None or not released.groups:
         return ""
@@ -102,7 +102,7 @@ def _half_width(one: Release, place: int, rows: float) -> float | None:
     values = np.zeros((one.width, 1))
     for feature, value in reference(one.estimates[place], rows).items():
         values[feature] = value
-    bounds = aggregate_interval(one, Released((), values), place, LEVEL)
+    bounds = aggregate_interval(one, ReleasedValues((), values), place, LEVEL)
     if bounds is None:
         return None
     half = float(bounds[1][0] - bounds[0][0]) / 2

@@ -8,12 +8,12 @@ import numpy as np
 from dpsql.plan.expressions import Slot, walk
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import Scan
-from dpsql.release.finish import Answer
 from dpsql.release.intervals.averages import unsure_rows
-from dpsql.release.release import Release, Released
+from dpsql.release.output.select import Answer
+from dpsql.release.release import Release, ReleasedValues
 
 
-def empty_groups_notes(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+def empty_groups_notes(release: Release, released: ReleasedValues, answer: Answer) -> tuple[str, ...]:
     """Name the averages and the chosen values that may be of no rows, as far as noisy counts and the text tell."""
     first = len(release.query.plan.keys)
     averages, choices = [], []
@@ -33,7 +33,7 @@ def empty_groups_notes(release: Release, released: Released, answer: Answer) -> 
     return tuple(notes)
 
 
-def _is_doubtful_average(release: Release, released: Released, answer: Answer, place: int) -> bool:
+def _is_doubtful_average(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
     """Tell if some shown group of an average may have no rows."""
     each = release.estimates[place]
     return (
@@ -44,7 +44,7 @@ def _is_doubtful_average(release: Release, released: Released, answer: Answer, p
     )
 
 
-def _is_doubtful_choice(release: Release, released: Released, answer: Answer, place: int) -> bool:
+def _is_doubtful_choice(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
     """Tell if some shown group of a median, an extreme or a mode may have no rows. A count of the same rows tells;
     without one only the text does."""
     aggregations = release.query.plan.aggregations
@@ -59,7 +59,7 @@ def _is_doubtful_choice(release: Release, released: Released, answer: Answer, pl
     return bool(release.query.plan.keys) or not isinstance(release.query.plan.input, Scan)
 
 
-def _has_doubtful_count(release: Release, released: Released, answer: Answer, place: int) -> bool:
+def _has_doubtful_count(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
     """Tell if the noisy count of an aggregate leaves it open, in some shown group, that there are no rows."""
     if release.estimates[place].count is None or not released.groups:
         return False

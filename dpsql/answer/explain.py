@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.answer.explanation_builder import LEVEL, estimate_of, explained, of_one_level
+from dpsql.answer.explanation_text import explanation
+from dpsql.answer.explanation_tree import Bounds, ExpectedNoise, Groups, ProtectedUnit, ReleaseExplanation, Sum, Width
 from dpsql.answer.html import html_text
-from dpsql.answer.reading import LEVEL, estimate_of, explained, of_one_level
 from dpsql.answer.travelling import Telling
-from dpsql.answer.tree import Bounds, Expected, Explained, Groups, Protected, Sum, Width
-from dpsql.answer.writer import explanation
-from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.plan.query import Output, format_plan
-from dpsql.release.auto_bounds import SURE
+from dpsql.release.bounds.auto_bounds import SURE
 from dpsql.release.expected_error import reference
 from dpsql.release.intervals.averages import average_at_worst
 from dpsql.release.intervals.intervals import aggregate_interval, constant_half_width
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 
 _SIZES = (100, 1_000, 10_000)
@@ -31,7 +31,7 @@ class Explanation(Telling):
     it."""
 
     release: Release
-    left: Remaining | None = None
+    left: RemainingBudget | None = None
 
     @property
     def plan(self) -> str:
@@ -55,7 +55,7 @@ class Explanation(Telling):
         return html_text(str(self))
 
 
-def as_dict(tree: Explained) -> dict[str, Any]:
+def as_dict(tree: ReleaseExplanation) -> dict[str, Any]:
     """See `Explanation.to_dict`."""
     goal, cost = tree.goal, tree.cost
     return {
@@ -89,7 +89,7 @@ def _float(number: Any) -> float | None:
     return None if number is None else float(number)
 
 
-def _limits(who: Protected) -> dict[str, int] | None:
+def _limits(who: ProtectedUnit) -> dict[str, int] | None:
     """How much of one unit counts, where a unit may have several rows."""
     if who.unit is None:
         return None
@@ -133,14 +133,14 @@ def _sum(each: Sum) -> dict[str, Any]:
 # How wide noise is to be expected.
 
 
-def _expected(release: Release) -> Expected | None:
+def _expected(release: Release) -> ExpectedNoise | None:
     """Of what has an interval; None where nothing has, or where bounds decide that are still to be chosen."""
     one = of_one_level(release)
     if release.provisional or not one.shares:
         return None
     widths = [_width(one, output) for output in release.query.finish.outputs]
     known = tuple(each for each in widths if each is not None)
-    return Expected(_SIZES, known, bool(release.levels.wanted)) if known else None
+    return ExpectedNoise(_SIZES, known, bool(release.levels.wanted)) if known else None
 
 
 def _width(one: Release, output: Output) -> Width | None:
@@ -162,5 +162,5 @@ def _interval(one: Release, estimate: Estimate, size: int) -> float | None:
     values = np.zeros((one.width, 1))
     for place, value in reference(estimate, size).items():
         values[place] = value
-    bounds = aggregate_interval(one, Released((), values), one.estimates.index(estimate), LEVEL)
+    bounds = aggregate_interval(one, ReleasedValues((), values), one.estimates.index(estimate), LEVEL)
     return None if bounds is None else float(bounds[1][0] - bounds[0][0]) / 2

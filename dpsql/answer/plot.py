@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from dpsql.answer.forms import Column, Ends, library
+from dpsql.answer.export_formats import Column, Ends, library
 from dpsql.errors import InvalidArgument
 from dpsql.schema.frozen import dataclass
 

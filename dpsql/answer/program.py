@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.computed import ComputedResult
+from dpsql.answer.computed_result import ComputedResult
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import Result, checked_level
 from dpsql.answer.unknown import unknown_averages

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpsql.plan.expressions import Array, Vector
-from dpsql.release.finish import Answer
 from dpsql.release.intervals.intervals import Bounds
+from dpsql.release.output.select import Answer
 from dpsql.schema.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass

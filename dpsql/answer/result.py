@@ -11,29 +11,29 @@ import numpy as np
 import pandas as pd
 
 from dpsql.answer.bounds_warnings import bounds_warnings
-from dpsql.answer.drawn import asked_of, far_off, is_meaningless
 from dpsql.answer.empty_groups import empty_groups_notes
+from dpsql.answer.explanation_builder import unit_of
+from dpsql.answer.explanation_text import far_off_in_words, hidden_groups
 from dpsql.answer.html import html_table
-from dpsql.answer.reading import unit_of
 from dpsql.answer.render import Cells, names_of_ends, text_table, whole_limits
+from dpsql.answer.selection_error import asked_of, far_off, is_meaningless
 from dpsql.answer.travelling import Travelling
 from dpsql.answer.uncounted import uncounted_rows
 from dpsql.answer.unknown import ranges_of_averages, unknown_averages, unknown_line, unknown_medians
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
-from dpsql.answer.writer import far_off_in_words, hidden_groups
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.plan.expressions import Array, Vector
-from dpsql.release.finish import Answer, finish
 from dpsql.release.intervals.intervals import Bounds, interval
-from dpsql.release.release import Release, Released
+from dpsql.release.output.select import Answer, finish
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
-    from dpsql.answer.forms import Column
+    from dpsql.answer.export_formats import Column
     from dpsql.answer.plot import Panel
 
 _MOST_ROWS_SHOWN = 60
@@ -53,7 +53,7 @@ class Result(Travelling):
 
     _answer: Answer
     _release: Release
-    _released: Released
+    _released: ReleasedValues
     footer: str
     warnings: tuple[str, ...]
     replayed: bool = False
@@ -128,7 +128,7 @@ class Result(Travelling):
         return [type(columns[0])(self.heading, Type.TEXT, [MADE_UP] * len(self)), *columns]
 
     def _travelling(self, level: float | None) -> list[Column]:
-        from dpsql.answer.forms import columns_of  # most answers stay where they are
+        from dpsql.answer.export_formats import columns_of  # most answers stay where they are
 
         answer, bounds = self._answer, {} if level is None else self._bounds(level)
         cells = [_python_values(*each) for each in zip(answer.types, answer.vectors, strict=True)]
@@ -296,12 +296,12 @@ def checked_level(level: float) -> float:
 
 
 def result_of(
-    settled: Release, released: Released, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
+    settled: Release, released: ReleasedValues, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
     """What the query does with released values, and the words below the table; the release has its bounds."""
     rows = finish(settled, released)
     if settled.query.stages:
-        from dpsql.release.stages import run_stages  # most questions have no SELECT over an answer
+        from dpsql.release.output.stages import run_stages  # most questions have no SELECT over an answer
 
         rows = run_stages(settled, rows)
     chosen = unread_choices(settled, released, rows)

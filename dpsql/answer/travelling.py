@@ -1,4 +1,4 @@
-"""What takes an answer elsewhere: the methods of `Result` that write it in the forms of `answer.forms`."""
+"""What takes an answer elsewhere: the methods of `Result` that write it in the forms of `answer.export_formats`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
-    from dpsql.answer.forms import Column
+    from dpsql.answer.export_formats import Column
     from dpsql.answer.plot import Panel
 
 
@@ -71,7 +71,7 @@ class Travelling:
         delimiter: str = ",",
     ) -> str:
         """Values in full as CSV: NULL is an empty field, empty text stands in quotes, an open end is inf."""
-        from dpsql.answer import forms
+        from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_csv(self.travelling(level if intervals else None), delimiter), path)
 
@@ -85,13 +85,13 @@ class Travelling:
     ) -> str:
         """Values in full as a JSON array of objects, or with `lines` one object a line: NULL and an open end are
         null."""
-        from dpsql.answer import forms
+        from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_json(self.travelling(level if intervals else None), lines=lines), path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None, *, level: float = 0.95) -> str:
         """A table of Markdown, with digits and intervals as they print."""
-        from dpsql.answer import forms
+        from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_markdown(self.in_words(level)), path)
 
@@ -103,13 +103,13 @@ class Travelling:
     def to_arrow(self, *, intervals: bool = False, level: float = 0.95) -> pa.Table:
         """A pyarrow Table; what was spent is in its metadata, under "dpsql". Raises InvalidArgument where pyarrow is
         not installed."""
-        from dpsql.answer import forms
+        from dpsql.answer import export_formats as forms
 
         return forms.as_arrow(self.travelling(level if intervals else None), {"dpsql": "\n".join(self.notes)})
 
     def to_polars(self, *, intervals: bool = False, level: float = 0.95) -> pl.DataFrame:
         """A Polars DataFrame. Raises InvalidArgument where polars or pyarrow is not installed."""
-        from dpsql.answer import forms
+        from dpsql.answer import export_formats as forms
 
         polars = forms.library("polars", "a Polars frame")
         frame: pl.DataFrame = polars.from_arrow(self.to_arrow(intervals=intervals, level=level))
@@ -119,7 +119,7 @@ class Travelling:
         self, path: str | os.PathLike[str] | IO[bytes], *, intervals: bool = True, level: float = 0.95
     ) -> None:
         """A Parquet file of what `to_arrow` gives. Raises InvalidArgument where pyarrow is not installed."""
-        from dpsql.answer import forms
+        from dpsql.answer import export_formats as forms
 
         forms.library("pyarrow.parquet", "a Parquet file").write_table(
             self.to_arrow(intervals=intervals, level=level), path

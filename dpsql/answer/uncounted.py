@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.core.stability import stability
+from dpsql.core.sensitivity.stability import stability
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.query import GroupKey
 from dpsql.release.release import Release

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.reading import LEVEL
+from dpsql.answer.explanation_builder import LEVEL
 from dpsql.plan.expressions import Expr, Slot, columns
 from dpsql.plan.facts import fact, known_of
 from dpsql.release.choices import Draw
-from dpsql.release.finish import Answer
 from dpsql.release.intervals.intervals import Bounds
+from dpsql.release.output.select import Answer
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 
 Bools = NDArray[np.bool_]
 Ranges = Mapping[str, tuple[float, float]]
@@ -45,7 +45,7 @@ def unknown_averages(ranges: Ranges, bounds: Mapping[str, Bounds]) -> dict[str, 
     return {name: rows for name, rows in marks.items() if rows.any()}
 
 
-def unknown_medians(release: Release, released: Released, answer: Answer) -> dict[str, Bools]:
+def unknown_medians(release: Release, released: ReleasedValues, answer: Answer) -> dict[str, Bools]:
     """The rows of medians and quantiles that may be off by as many rows as a noisy count says that there are."""
     marks = {}
     for name, expr in zip(answer.names, answer.exprs, strict=True):
@@ -98,7 +98,7 @@ def _draw_of(release: Release, each: Estimate) -> Draw | None:
     return next((draw for draw in draws if draw.kind.end is None), None)
 
 
-def _counts(release: Release, released: Released, expr: Expr | None) -> NDArray[np.float64] | None:
+def _counts(release: Release, released: ReleasedValues, expr: Expr | None) -> NDArray[np.float64] | None:
     """A noisy count of all rows of each group, or of those that a value is drawn from."""
     assert isinstance(expr, Slot)  # it has an estimate
     aggregations = release.query.plan.aggregations

@@ -7,17 +7,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.answer.reading import of_one_level
+from dpsql.answer.explanation_builder import of_one_level
 from dpsql.core.loss import show
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import scans_of
-from dpsql.release.estimate import estimate
-from dpsql.release.finish import Answer
 from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
+from dpsql.release.output.estimate import estimate
+from dpsql.release.output.select import Answer
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ FEW = 30
 _MANY = 8
 
 
-def warnings_of(release: Release, released: Released, shown: NDArray[np.int64]) -> tuple[str, ...]:
+def warnings_of(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> tuple[str, ...]:
     """Short sentences, most important first; empty when there is nothing to say."""
     sentences = []
     if not release.cost.free and (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
@@ -77,7 +77,7 @@ def _large_delta(release: Release) -> str:
     return ""
 
 
-def _of_few(release: Release, released: Released, shown: NDArray[np.int64]) -> str:
+def _of_few(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> str:
     """The note on groups that surely have rows, and probably of fewer than `FEW` people."""
     if not released.groups or release.query.stages or len(release.sections) != 1:
         return ""
@@ -102,7 +102,7 @@ def _counts_of_all_rows(release: Release) -> set[int | None]:
     }
 
 
-def unread_choices(release: Release, released: Released, answer: Answer) -> tuple[str, ...]:
+def unread_choices(release: Release, released: ReleasedValues, answer: Answer) -> tuple[str, ...]:
     """What intervals do not know of: rows that were chosen by noisy values in another way than they can take in."""
     if not answer.given.unread or not released.groups:
         return ()
@@ -160,7 +160,7 @@ def _speaks(one: Release, expr: Expr | None) -> bool:
     return told or has_interval(one, expr) or not sources(one, expr, lambda _column: None)
 
 
-def _drowned(release: Release, released: Released, shown: NDArray[np.int64], *, sums: bool = False) -> bool:
+def _drowned(release: Release, released: ReleasedValues, shown: NDArray[np.int64], *, sums: bool = False) -> bool:
     """Whether a count is smaller than its noise; with `sums`, a sum of what cannot be negative. Of levels that were
     asked for apart, and may have a group that nobody asked for, those that are shown."""
     if not released.groups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:

@@ -98,7 +98,7 @@ class Pure:
 
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
-class Approx:
+class ApproximateStep:
     """Any (epsilon, delta)-DP step: a selection of groups; with epsilon 0, the delta of a threshold on noisy counts."""
 
     epsilon: Fraction
@@ -126,7 +126,7 @@ class Concentrated:
         object.__setattr__(self, "count", whole(count, "count"))
 
 
-Event = Laplace | Gaussian | Pure | Approx | Concentrated
+Event = Laplace | Gaussian | Pure | ApproximateStep | Concentrated
 
 Tally = dict[Fraction, int]
 """How often each parameter occurs."""
@@ -154,7 +154,7 @@ class Steps:
                     _add(steps.laplace, event.epsilon, event.count)
                 case Pure():
                     _add(steps.response, event.epsilon, event.count)
-                case Approx():
+                case ApproximateStep():
                     if event.epsilon:
                         _add(steps.response, event.epsilon, event.count)
                     _add(steps.own_deltas, event.delta, event.count)

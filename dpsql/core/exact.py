@@ -125,7 +125,7 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
+class LeadingDigits:
     """Places by the sign of a value, its power of two and `digits` binary digits behind the first, in floats, ascending
     and numbered from the least: so places lie the closer together the nearer to 0, from one end of all floats to the
     other. Those in the middle are 0 and what rounds towards it."""
@@ -161,13 +161,13 @@ class GridCounts:
     than can be counted one by one, and leading digits have.
     """
 
-    of: LatticeSum | GroupKey | Edges | Leading
+    of: LatticeSum | GroupKey | Edges | LeadingDigits
     points: int
 
     def __post_init__(self) -> None:
         if isinstance(self.of, LatticeSum):
             known, most = self.of.most - self.of.least + 1, LARGEST_GRID
-        elif isinstance(self.of, Leading):
+        elif isinstance(self.of, LeadingDigits):
             known, most = 2 * self.of.middle, LARGEST_GRID
         else:
             known = len(self.of.edges) + 1 if isinstance(self.of, Edges) else len(self.of.values or ())
@@ -230,7 +230,7 @@ class UnitMean:
 
 
 @dataclass(frozen=True, slots=True)
-class InCell:
+class CellPart:
     """A part over the rows of one cell alone: those of which `number`, from 1, is the first of the `alternatives` that
     is TRUE. Each row has one number (0 where none is TRUE), so it adds to the parts of one cell at most, whatever the
     alternatives are: that they exclude each other is seen to, not believed."""
@@ -260,7 +260,7 @@ Part = (
     | UnitWeights
     | UnitTotal
     | UnitMean
-    | InCell
+    | CellPart
     | AllUnits
 )
 
@@ -274,10 +274,10 @@ def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
     """What a part reads of each row: lattices, or expressions of which only some are NULL or different."""
     if isinstance(part, AllUnits):
         return ()
-    if isinstance(part, InCell):
+    if isinstance(part, CellPart):
         return (*readings_of(part.of), *part.alternatives)
     if isinstance(part, UnitTotal | UnitMean | GridCounts):
-        if isinstance(part.of, GroupKey | Edges | Leading):
+        if isinstance(part.of, GroupKey | Edges | LeadingDigits):
             return (part.of.expr if isinstance(part.of, GroupKey) else part.of.value,)
         part = part.of
     if isinstance(part, LatticeProduct | LatticeShare):

@@ -5,7 +5,7 @@ grid, a hierarchy of levels. Each says how far a unit moves what it is of (`reac
 the exact integers and what those before it have found: by adaptive composition a release costs their sum (`core.cost`
 has what sums promise). Nothing is found but by them, save what neighbours have in common: a coordinate that has noise
 to come is 0 until it has been measured. Nobody asks which kind one is: whoever explains, tries or repeats a release
-goes through all, and each says of itself what there is to say (`Said`).
+goes through all, and each says of itself what there is to say (`MeasurementNotes`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Approx, Event
+from dpsql.core.events import ApproximateStep, Event
 from dpsql.core.exact import ExactPlan, ExactTable
-from dpsql.core.exponential import Chooser
-from dpsql.core.mechanisms import GaussianNoise, Noise, Reach
-from dpsql.core.selection import coins, show_probability, shown_at_most
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.mechanisms.exponential import Chooser
+from dpsql.core.mechanisms.noise import GaussianNoise, Noise, Reach
+from dpsql.core.selection.threshold import coins, show_probability, shown_at_most
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
 from dpsql.plan.expressions import Vector
 from dpsql.plan.order import order_of
 from dpsql.plan.query import GroupKey
@@ -45,7 +45,7 @@ class Exact:
 
 
 @dataclass(frozen=True, repr=False)
-class Found:
+class MeasuredValues:
     """What measurements have found so far: a vector for each key, coordinates of shape (coordinates, groups), in steps,
     and chosen values. `shown`: the numbers of its groups in the exact table. Groups are for nobody to see until all
     measurements have run."""
@@ -60,13 +60,13 @@ class Found:
     """Those that were chosen, of each column that was searched."""
 
     @classmethod
-    def common(cls, exact: Exact, noisy: Collection[int]) -> Found:
+    def common(cls, exact: Exact, noisy: Collection[int]) -> MeasuredValues:
         """What neighbours have in common: all coordinates but the `noisy` ones, which are 0."""
         steps = exact.steps.copy()
         steps[list(noisy)] = 0
         return cls(exact.table.keys, steps, np.arange(exact.table.groups))
 
-    def only(self, shown: NDArray[np.int64]) -> Found:
+    def only(self, shown: NDArray[np.int64]) -> MeasuredValues:
         """Some of its groups, not in the order in which rows came."""
         shown = shown[order_of((), [key.at(shown) for key in self.keys], len(shown))]
         keys = tuple(_without_trace(key.at(shown)) for key in self.keys)
@@ -82,7 +82,7 @@ class Laws:
     chooser: Chooser
 
 
-class Told(NamedTuple):
+class MeasurementDescription(NamedTuple):
     """What there is to tell of a measurement: its noise on coordinates, of all rows alike; how it chooses groups; its
     levels, which have rows and noise of their own; how it chooses values, and bounds; and the integers of its own that
     it is of, before the release's are known: of these it runs by itself."""
@@ -95,16 +95,16 @@ class Told(NamedTuple):
     plans: tuple[ExactPlan, ...] = ()
 
 
-class Said(Protocol):
+class MeasurementNotes(Protocol):
     """What a measurement says of itself; by default nothing."""
 
     @property
-    def told(self) -> Told:
-        return Told()
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription()
 
     @property
     def drawn(self) -> tuple[Any, ...]:
-        """Its vectors of noise and its draws among exact counts, to be seen to be paid for (`core.paid`)."""
+        """Its vectors of noise and its draws among exact counts, to be seen to be paid for (`core.payment`)."""
         return ()
 
     @property
@@ -121,7 +121,7 @@ class Said(Protocol):
         return self
 
 
-class Measurement(Said, Protocol):
+class Measurement(MeasurementNotes, Protocol):
     """One way out of the exact integers."""
 
     @property
@@ -136,13 +136,13 @@ class Measurement(Said, Protocol):
     def events(self) -> tuple[Event, ...]:
         """What it is told; nothing of what costs nothing."""
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         """What is found with it, fresh at each call."""
 
 
-def measured(measurements: Iterable[Measurement], exact: Exact, noisy: Collection[int] = ()) -> Found:
+def measured(measurements: Iterable[Measurement], exact: Exact, noisy: Collection[int] = ()) -> MeasuredValues:
     """What is found by measurements, one after the other, the `noisy` coordinates by nothing else. The one way out."""
-    found = Found.common(exact, noisy)
+    found = MeasuredValues.common(exact, noisy)
     for measurement in measurements:
         found = measurement.run(exact, found)
     return found
@@ -155,7 +155,7 @@ def costs_of(measurements: Iterable[Measurement]) -> tuple[Cost, tuple[Event, ..
 
 
 @dataclass(frozen=True)
-class Share(Said):
+class Share(MeasurementNotes):
     """Noise on some coordinates: its law, what it protects, and what the ledger is told. `epsilon`: its part of what
     the query may spend."""
 
@@ -174,8 +174,8 @@ class Share(Said):
         return (self.event,)
 
     @property
-    def told(self) -> Told:
-        return Told(shares=(self,))
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription(shares=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -184,14 +184,14 @@ class Share(Said):
     def with_laws(self, laws: Laws) -> Share:
         return replace(self, noise=laws.noise(self.noise, self.places))
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         drawn = self.noise.draw(exact.table.groups)
         steps = found.steps.astype(object if drawn.dtype == object else found.steps.dtype)
         steps[list(self.places)] = exact.steps[list(self.places)] + drawn
         return replace(found, steps=steps)
 
 
-class ShownGroups(Said):
+class ShownGroups(MeasurementNotes):
     """Which groups are shown: here all, which are public, at no cost. `hides`: groups of few units are not; `least`:
     how many units the groups have at least that a law chooses by itself; `half`: with how many a group is shown about
     every other time; `conditions`: which coordinate of a group has to reach how many steps, where noise decides;
@@ -209,8 +209,8 @@ class ShownGroups(Said):
         return 0
 
     @property
-    def told(self) -> Told:
-        return Told(selections=(self,))
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription(selections=(self,))
 
     @property
     def cost(self) -> Cost:
@@ -224,7 +224,7 @@ class ShownGroups(Said):
         """The chance that a group of so many privacy units is shown; None when all groups are."""
         return None
 
-    def run(self, _exact: Exact, found: Found) -> Found:
+    def run(self, _exact: Exact, found: MeasuredValues) -> MeasuredValues:
         return found
 
 
@@ -234,8 +234,9 @@ class GroupsByThreshold(ShownGroups):
     a coin each, which shows with the chance `below`; `noise` is that of the count, in which a unit makes `one_row`
     steps at least and `most_of_a_unit` at most. `groups`: how many can come or go with a unit.
 
-    These are shown with a chance of `delta`, all together (`core.selection`); all else is work on what has paid for the
-    noise, and coins that know no rows. Raises ValueError for a height or coins that show too often for it."""
+    These are shown with a chance of `delta`, all together (`core.selection.threshold`); all else is work on what has
+    paid for the noise, and coins that know no rows. Raises ValueError for a height or coins that show too often for
+    it."""
 
     height: int
     place: int
@@ -278,7 +279,7 @@ class GroupsByThreshold(ShownGroups):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return (Approx(Fraction(0), self.delta),)
+        return (ApproximateStep(Fraction(0), self.delta),)
 
     def with_laws(self, _laws: Laws) -> GroupsByThreshold:
         return replace(self, below=Fraction(0))
@@ -286,7 +287,7 @@ class GroupsByThreshold(ShownGroups):
     def chance(self, units: int) -> float:
         return show_probability(self.noise, units * self.one_row, self.height, self.below)
 
-    def run(self, _exact: Exact, found: Found) -> Found:
+    def run(self, _exact: Exact, found: MeasuredValues) -> MeasuredValues:
         short = self.height - found.steps[self.place]
         shown = short <= 0
         if self.below:
@@ -329,12 +330,12 @@ class GroupsByChance(ShownGroups):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return (Approx(self.law.loss.epsilon, self.law.loss.delta),)
+        return (ApproximateStep(self.law.loss.epsilon, self.law.loss.delta),)
 
     def chance(self, units: int) -> float:
         return float(self.law.probability(units))
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         counts = np.asarray(np.minimum(exact.table.parts[self.part], 2**62), dtype=np.int64)  # within 64 bits
         return found.only(np.flatnonzero(self.law.draw(counts)))
 

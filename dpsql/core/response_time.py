@@ -20,8 +20,8 @@ import math
 from fractions import Fraction
 
 from dpsql.core.cost import Cost
-from dpsql.core.events import Approx
-from dpsql.core.samplers import discrete_laplace
+from dpsql.core.events import ApproximateStep
+from dpsql.core.mechanisms.samplers import discrete_laplace
 from dpsql.schema.frozen import dataclass
 
 LEAST_REACH = 50
@@ -41,8 +41,8 @@ class ResponseTime:
         return Cost.of(self.epsilon, self.delta)
 
     @property
-    def event(self) -> Approx:
-        return Approx(self.epsilon, self.delta)
+    def event(self) -> ApproximateStep:
+        return ApproximateStep(self.epsilon, self.delta)
 
     def scale(self, reach: int) -> Fraction:
         """The scale of the noise, in microseconds."""

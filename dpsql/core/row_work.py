@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.core.stability import stability
+from dpsql.core.sensitivity.stability import stability
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.expressions import Call, Column, Expr, walk
 from dpsql.plan.nodes import Join, Mark, Source, Union, exprs_of, inputs_of, nodes_of, scans_of
@@ -33,7 +33,7 @@ _SHORTER = (4_096, 2_048, 1_024, 512, 256, 128, 64, 32)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RowExpression:
     """An expression that is computed for every row of a place in a plan; `times`: how many rows there one row of a
     private table becomes."""
 
@@ -86,34 +86,34 @@ def _joins_of_people(source: Source) -> int:
     return sum(all(stability(each).by_unit for each in inputs_of(node)) for node in joins)
 
 
-def readings_of(plan: Aggregate) -> Iterator[Reading]:
+def readings_of(plan: Aggregate) -> Iterator[RowExpression]:
     """All that a plan computes of rows of private tables."""
     top = stability(plan.input)
     if top.by_unit:
         above = [key.expr for key in plan.keys] + [expr for each in plan.aggregations for expr in each.arguments]
-        yield from (Reading(expr, top.fan_out) for expr in above)
+        yield from (RowExpression(expr, top.fan_out) for expr in above)
     for node in nodes_of(plan.input):
         yield from _readings_at(node)
 
 
-def _readings_at(node: Source) -> Iterator[Reading]:
+def _readings_at(node: Source) -> Iterator[RowExpression]:
     below = [stability(each) for each in inputs_of(node)]
     if not any(each.by_unit for each in below):
         return
     if isinstance(node, Union):
         for branch, each in zip(node.branches, below, strict=True):
-            yield from (Reading(expr, each.fan_out) for expr in branch.outputs if each.by_unit)
+            yield from (RowExpression(expr, each.fan_out) for expr in branch.outputs if each.by_unit)
         return
     times = max(each.fan_out for each in below if each.by_unit)
     if isinstance(node, Join | Mark):  # what is computed of public rows alone takes as long without the unit
         for left, right in node.keys:
-            yield Reading(left, below[0].fan_out)
+            yield RowExpression(left, below[0].fan_out)
             if below[1].by_unit:
-                yield Reading(right, below[1].fan_out)
+                yield RowExpression(right, below[1].fan_out)
         if isinstance(node, Mark) and node.condition is not None:
-            yield Reading(node.condition, times * _public_rows(node.inner))
+            yield RowExpression(node.condition, times * _public_rows(node.inner))
         return
-    yield from (Reading(expr, times) for expr in exprs_of(node))
+    yield from (RowExpression(expr, times) for expr in exprs_of(node))
 
 
 def _public_rows(source: Source) -> int:

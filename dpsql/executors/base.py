@@ -17,9 +17,9 @@ from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import AUTO, Resources
 from dpsql.executors.spark.engine import SPARK
-from dpsql.plan.functions.regular import Pattern, register
+from dpsql.plan.functions.regular_expressions import Pattern, register
 from dpsql.schema.columns import TableSchema
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 
 
 class Executor(Protocol):
@@ -69,7 +69,7 @@ class Engine(Protocol):
     def reads(self, source: object) -> bool:
         """Whether it is a source that this engine can read, where the owner's word asks for it; by its type alone."""
 
-    def columns(self, source: Any) -> Iterable[Stored]:
+    def columns(self, source: Any) -> Iterable[StoredColumn]:
         """The columns of such a source: names, types and nullability as stored. Reads no row. Raises InvalidSchema."""
 
     def public_frame(self, source: Any, most: int) -> Any:

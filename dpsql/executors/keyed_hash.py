@@ -23,7 +23,7 @@ from dpsql.core.exact import (
     ExactPlan,
     GridCounts,
     LatticeSum,
-    Leading,
+    LeadingDigits,
     of_units,
     readings_of,
 )
@@ -145,11 +145,11 @@ def limbs_of(kind: Type) -> Limbs:
 
 
 @dataclass(frozen=True)
-class Reading:
+class HashInput:
     """One thing that a row contributes: the steps of a lattice, the place between edges or in a public list, the value
     of an expression, or (`presence`) only whether there is one."""
 
-    of: LatticeSum | Edges | GroupKey | Leading | Expr
+    of: LatticeSum | Edges | GroupKey | LeadingDigits | Expr
     presence: bool = False
 
     @property
@@ -161,7 +161,7 @@ class Reading:
             return Limbs(Form.WHOLE, of.least, of.most)
         if isinstance(of, Edges):
             return Limbs(Form.WHOLE, 0, len(of.edges))
-        if isinstance(of, Leading):
+        if isinstance(of, LeadingDigits):
             return Limbs(Form.WHOLE, 0, 2 * of.middle - 1)
         if isinstance(of, GroupKey):
             return limbs_of_key(of)
@@ -173,14 +173,14 @@ def limbs_of_key(key: GroupKey) -> Limbs:
     return limbs_of(key.expr.type) if key.values is None else Limbs(Form.WHOLE, 0, max(1, len(key.values)))
 
 
-def contributed(plan: ExactPlan) -> tuple[Reading, ...]:
+def contributed(plan: ExactPlan) -> tuple[HashInput, ...]:
     """What a row contributes to the parts and grids of a plan beside its group, in one order for every engine."""
-    readings: dict[Reading, None] = {}
+    readings: dict[HashInput, None] = {}
     for part in (*plan.parts, *plan.grids):
         if isinstance(part, GridCounts):
-            readings[Reading(part.of)] = None
+            readings[HashInput(part.of)] = None
         elif not of_units(part):
             presence = isinstance(part, CountRows)
             for each in readings_of(part):
-                readings[Reading(each, presence and not isinstance(each, LatticeSum))] = None
+                readings[HashInput(each, presence and not isinstance(each, LatticeSum))] = None
     return tuple(readings)

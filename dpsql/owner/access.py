@@ -20,11 +20,11 @@ from dpsql.core.ledger.clock import now, text_of
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.sharing import ShareReport
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument, InvalidSchema, did_you_mean
 from dpsql.owner.secret_files import put_in_place
 from dpsql.schema.frozen import dataclass
-from dpsql.session.opening import Place, Wanted, opened
+from dpsql.session.ledger_setup import LedgerSettings, Place, opened
 from dpsql.session.owner_file import Schema
 
 FORMAT = 1
@@ -149,7 +149,7 @@ def ledger_of(schema: Schema) -> Ledger:
         )
     mask = os.umask(0o077)  # a ledger that is made here is nobody else's from its first byte
     try:
-        ledger = opened(Wanted(), schema, Place.of(None, schema))
+        ledger = opened(LedgerSettings(), schema, Place.of(None, schema))
     finally:
         os.umask(mask)
     ledger.overlap = schema.server.overlap

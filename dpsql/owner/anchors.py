@@ -15,7 +15,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file
 from dpsql.owner.secret_files import put_in_place

@@ -13,7 +13,7 @@ from dpsql.core.ledger.errors import told
 from dpsql.core.ledger.file import copied, open_ledger, rules_of
 from dpsql.core.ledger.shares import Loss
 from dpsql.core.loss import as_delta, as_epsilon
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument, LedgerError
 from dpsql.owner import access, anchors
 from dpsql.session.owner_file import Schema

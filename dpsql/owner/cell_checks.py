@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpsql.errors import InvalidSchema
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.owner.line_checks import TableLines, lines_of_table
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.text_format import TEXT_ENDINGS, TextFormat

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.errors import DPSQLError, QueryRefused
 from dpsql.schema.frozen import dataclass
 from dpsql.session.session import Session
@@ -15,7 +15,7 @@ _WIDEST_QUERY = 60
 
 
 @dataclass(frozen=True)
-class Priced:
+class QueryCost:
     """One query of a bill: its place from 1, its text, what it would be charged, and why where that is nothing. left:
     what the budget has before it; admitted: whether that suffices."""
 
@@ -23,7 +23,7 @@ class Priced:
     sql: str
     cost: Cost
     why: str
-    left: Remaining
+    left: RemainingBudget
     admitted: bool
 
     def __str__(self) -> str:
@@ -39,9 +39,9 @@ class Bill:
     """What a list of queries would be charged together. refused: the first query that is no question to be answered,
     with its error; the list ends there, and where the budget does. total: the sum, as a sequence of steps adds up."""
 
-    queries: tuple[Priced, ...]
+    queries: tuple[QueryCost, ...]
     total: Cost
-    left: Remaining
+    left: RemainingBudget
     refused: DPSQLError | None = None
 
     @property
@@ -60,7 +60,7 @@ def cost(session: Session, queries: Sequence[str], **terms: Any) -> Bill:
     """What a session's ledger would charge for queries asked one after another: repeats and answers that were given
     before are free. Nothing is charged and no row is read. terms: epsilon, delta, rho and params of `Session.quotes`.
     Raises InvalidArgument and InvalidPrivacyParameter; what refuses one query is in the bill."""
-    priced: list[Priced] = []
+    priced: list[QueryCost] = []
     refused: QueryRefused | None = None
     try:
         priced.extend(_priced(session, queries, terms))
@@ -71,7 +71,7 @@ def cost(session: Session, queries: Sequence[str], **terms: Any) -> Bill:
     return Bill(tuple(priced), total, session.remaining, refused)
 
 
-def _until_refused(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[Priced]:
+def _until_refused(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[QueryCost]:
     """Those before the query that is refused."""
     try:
         yield from _priced(session, queries, terms)
@@ -79,9 +79,9 @@ def _until_refused(session: Session, queries: Sequence[str], terms: dict[str, An
         return
 
 
-def _priced(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[Priced]:
+def _priced(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[QueryCost]:
     for place, (sql, quote) in enumerate(zip(queries, session.quotes(queries, **terms), strict=False), start=1):
         why = ""
         if quote.cost.free:
             why = "free, answered before" if quote.replayed else "free"
-        yield Priced(place, sql, quote.cost, why, quote.left, quote.admitted)
+        yield QueryCost(place, sql, quote.cost, why, quote.left, quote.admitted)

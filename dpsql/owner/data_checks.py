@@ -17,7 +17,7 @@ import pandas as pd
 
 from dpsql.executors.base import MOST_PUBLIC, public_frame
 from dpsql.executors.duckdb.public import CheckedRows, rows_to_check
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.owner.cell_checks import Flags, bare_store, misfits
 from dpsql.owner.line_checks import FIRST, TableLines, lines_of_table
 from dpsql.owner.suggestion import may_name_people
@@ -26,8 +26,8 @@ from dpsql.schema.argument_names import checked_names
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
-from dpsql.session.public_tables import resolved
-from dpsql.session.tables import all_tables
+from dpsql.session.tables.declared_tables import all_tables
+from dpsql.session.tables.public_tables import resolved
 from dpsql.sources.stored import StoredFiles
 
 Codes = npt.NDArray[np.int64]

@@ -12,8 +12,8 @@ from dpsql.errors import DPSQLError, InvalidSchema, did_you_mean
 from dpsql.executors.base import engine_of
 from dpsql.owner.cell_checks import unreadable_columns
 from dpsql.schema.columns import TableSchema, Type
-from dpsql.schema.declaration import Declaration, Stored, link, resolve
-from dpsql.schema.table_words import TableWords
+from dpsql.schema.declaration import Declaration, StoredColumn, link, resolve
+from dpsql.schema.table_declarations import TableWords
 from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.sources.files import files_of, kind_of
@@ -72,7 +72,7 @@ def _unreadable(name: str, entry: TableEntry, schema: TableSchema) -> Iterator[t
         yield ("tables", name, "path"), error
 
 
-def columns_at(entry: TableEntry) -> Iterable[Stored]:
+def columns_at(entry: TableEntry) -> Iterable[StoredColumn]:
     """The columns of a table's file by its header, or by the types that it stores. Raises InvalidSchema."""
     assert entry.path is not None
     source = stored_files(entry.path, entry.table)
@@ -82,7 +82,7 @@ def columns_at(entry: TableEntry) -> Iterable[Stored]:
     files = files_of(entry.path)
     as_declared = kind_of(files[0]) in LINES_ENDINGS
     names = list(entry.declaration.named) if as_declared else _same_header(files, entry)
-    return [Stored(name, Type.TEXT, True, "str") for name in names]
+    return [StoredColumn(name, Type.TEXT, True, "str") for name in names]
 
 
 def _same_header(files: tuple[Path, ...], entry: TableEntry) -> list[str]:
@@ -98,7 +98,7 @@ def _rows(declared: Declaration) -> int | None:
 
 
 def _of_table(
-    name: str, stored: list[Stored], declared: Declaration, written: Mapping[str, Any]
+    name: str, stored: list[StoredColumn], declared: Declaration, written: Mapping[str, Any]
 ) -> Iterator[tuple[Place, DPSQLError]]:
     known = {column.name.casefold(): column.name for column in stored}
     columns = written.get("columns", {})
@@ -139,7 +139,7 @@ def _words_apart(words: TableWords) -> Iterator[tuple[str, TableWords]]:
         yield "partition", TableWords(partition=words.partition)
 
 
-def _refused(name: str, stored: list[Stored], declared: Declaration) -> DPSQLError | None:
+def _refused(name: str, stored: list[StoredColumn], declared: Declaration) -> DPSQLError | None:
     try:
         resolve(name, stored, declared, rows=_rows(declared))
     except DPSQLError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import open_ledger
-from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import show
@@ -40,8 +40,8 @@ class LedgerReport:
     budget: Budget
     accountant: str
     neighbours: str
-    spent: Spent
-    left: Remaining
+    spent: SpentBudget
+    left: RemainingBudget
     entries: tuple[Entry, ...]
     renewals: tuple[Renewal, ...]
     anchor: str

@@ -16,7 +16,7 @@ from itertools import product
 
 import pandas as pd
 
-from dpsql.executors.pandas.object_cells import Moment, plain_cell
+from dpsql.executors.pandas.columns.object_cells import Moment, plain_cell
 from dpsql.schema.cell_format import format_of
 from dpsql.schema.columns import Type
 from dpsql.schema.formatted_values import text_reader

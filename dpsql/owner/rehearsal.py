@@ -25,11 +25,11 @@ from dpsql.executors.resources import AUTO
 from dpsql.owner.todos import check_finished
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration, Stored, resolve
+from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.schema.text_format import LINES_ENDINGS, TEXT_ENDINGS
 from dpsql.session.owner_file import Schema, TableEntry
 from dpsql.session.session import Session
-from dpsql.session.table import Table
+from dpsql.session.tables.table import Table
 from dpsql.sources.files import kind_of
 from dpsql.sources.frames import with_types_of_text
 from dpsql.sources.stored import Origin, has_parts
@@ -98,7 +98,7 @@ def _table(name: str, entry: TableEntry, schema: Schema) -> Table:
             f"[tables.{name}] declares no column, so there is nothing to make up.",
             hint="dpsql init writes the columns of a file with their types.",
         )
-    stored = [Stored(column, _type(declared, column), True, _type(declared, column)) for column in columns]
+    stored = [StoredColumn(column, _type(declared, column), True, _type(declared, column)) for column in columns]
     resolve(name, stored, declared, rows=rows if declared.table.public else None)  # before rows are made by its words
     series = {column: _cells(column, declared, rows, schema) for column in columns}
     words = replace(declared.table, version=None)

@@ -23,7 +23,7 @@ from dpsql.owner.cell_checks import check_readable
 from dpsql.owner.recognition import Proposal, proposal_of_cells, proposal_of_objects, type_of_cells
 from dpsql.schema.argument_names import unknown_argument
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration, Stored
+from dpsql.schema.declaration import Declaration, StoredColumn
 from dpsql.schema.text_format import (
     LINES_ENDINGS,
     TEXT_ENDINGS,
@@ -32,8 +32,8 @@ from dpsql.schema.text_format import (
     json_text,
     words_in_toml,
 )
-from dpsql.session.paths import table_at
-from dpsql.session.table import as_table
+from dpsql.session.tables.paths import table_at
+from dpsql.session.tables.table import as_table
 from dpsql.sources.files import kind_of, stem_of
 from dpsql.sources.json_lines import names_in
 from dpsql.sources.stored import DATABASE_ENDINGS, stored_files
@@ -194,7 +194,7 @@ def _of_database(path: Path, where: str) -> Iterator[str]:
         yield _section(table.rpartition(".")[2], where, columns, table)
 
 
-def _columns_of(source: object) -> Iterable[Stored]:
+def _columns_of(source: object) -> Iterable[StoredColumn]:
     engine = engine_of(source)
     if engine is None:
         raise InvalidSchema("no engine reads this source.")

@@ -1,5 +1,5 @@
 """What a text asks of privacy: the options of WITH DIFFERENTIAL_PRIVACY, and the named arguments of an aggregate, as
-data. `dpsql.sql.options` reads and checks them."""
+data. `dpsql.sql.syntax.options` reads and checks them."""
 
 from __future__ import annotations
 

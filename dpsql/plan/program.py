@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsql.plan.earlier import Input
 from dpsql.plan.expressions import Literal
 from dpsql.plan.options import Options
+from dpsql.plan.prior_releases import Input
 from dpsql.plan.query import Query
-from dpsql.plan.redrawn import Redrawn
+from dpsql.plan.redraws import RedrawStatement
 from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.frozen import dataclass
@@ -73,5 +73,5 @@ class Program:
     public: tuple[tuple[str, TableSchema], ...]
     sql: str
     parameters: tuple[tuple[str, Literal], ...] = ()
-    redrawn: Redrawn | None = None
+    redrawn: RedrawStatement | None = None
     """The SQL for noise that is drawn anew, which intervals come from; None where nothing can be told that way."""

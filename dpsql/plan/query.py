@@ -26,7 +26,7 @@ MOST_AGGREGATES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReleasedKey:
     """The values of a key that an earlier release will have shown: those of `expr` over a `source` of public rows;
     `present`: NULL is none of them."""
 
@@ -36,7 +36,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class CorrelatedKey:
     """What a key is in the rows of public tables in which several keys stand, each row once and in ascending order:
     the place of its value among its own, by row. Keys of one `number` are of the same rows."""
 
@@ -57,8 +57,8 @@ class GroupKey:
     values: tuple[Key, ...] | None
     listed: bool = False
     span: Span | None = field(default=None, compare=False, hash=False)
-    shown: Shown | None = None
-    together: Together | None = None
+    shown: ReleasedKey | None = None
+    together: CorrelatedKey | None = None
 
     def __post_init__(self) -> None:
         places = () if self.together is None else self.together.places

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, unfiltered
 from dpsql.plan.work import LONGEST_TEXT, UNBOUNDED, Size
 from dpsql.schema.columns import Type
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 
 def longest(expr: Expr, stored: int = UNBOUNDED) -> int:

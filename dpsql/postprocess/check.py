@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from dpsql.errors import UnknownTable, UnsupportedSQL
-from dpsql.postprocess.words import (
+from dpsql.postprocess.allowed_sql import (
     AGGREGATES,
     EXPRESSIONS,
     FUNCTIONS,

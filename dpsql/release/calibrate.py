@@ -6,11 +6,8 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.across import AcrossLaplace, reach_across
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.exact import ExactPlan
-from dpsql.core.grants import Laplace, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
     ALL_SHOWN,
@@ -18,22 +15,25 @@ from dpsql.core.measurement import (
     Share,
     costs_of,
 )
-from dpsql.core.mechanisms import CubeLaplace, Reach, SharedLaplace, SplitLaplace
-from dpsql.core.reach import assert_limited, assert_unmoved, groups_of_a_unit, reach_of
-from dpsql.core.sensitivity import Analysis
-from dpsql.core.staircase import Staircase, suits
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.grants import Laplace, grant
+from dpsql.core.mechanisms.group_vectors import GroupVectorLaplace, reach_across
+from dpsql.core.mechanisms.noise import CubeLaplace, Reach, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms.staircase import Staircase, suits
+from dpsql.core.sensitivity.norms import assert_limited, assert_unmoved, groups_of_a_unit, reach_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, UnknownGroups, UnsupportedSQL, as_written
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.choices import Family, draws_of
-from dpsql.release.design.wanted import Wanted
+from dpsql.release.design.requirements import GroupRequirement
+from dpsql.release.epsilon_shares import Batch, batches, joined, lattices, pairs_apart
 from dpsql.release.exact_plans import exact_plan, of_public_groups
-from dpsql.release.groups import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 from dpsql.release.laws import Choice, crossover
-from dpsql.release.levels import levels_of
+from dpsql.release.levels.estimates import levels_of
 from dpsql.release.parts import Estimate, Lattice
 from dpsql.release.release import Release
-from dpsql.release.split import Batch, batches, joined, lattices, pairs_apart
+from dpsql.release.selection.groups import GEOMETRIC, PUBLIC, Selection, selection_of, unknown_groups
 
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")
@@ -88,7 +88,9 @@ def _calibrate(
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
     own = chosen.own_share(allowed.pure, len(analysis.measured))
-    wanted = Wanted.of(query, of_units=chosen.least is not None, public=of_public_groups(query, analysis, chosen))
+    wanted = GroupRequirement.of(
+        query, of_units=chosen.least is not None, public=of_public_groups(query, analysis, chosen)
+    )
     parts, lattices, drawn = _dealt(analysis, chosen, allowed, own, wanted, law="gaussian" if gaussian else strategy)
     lattice = replace(joined(lattices, parts), groups_of_a_unit=groups_of_a_unit(analysis))
     assert_unmoved(lattice.parts, lattice.quiet, analysis)
@@ -103,7 +105,7 @@ def _calibrate(
     choosing = chosen.hides and not chosen.by_threshold
     groups = ALL_SHOWN
     if choosing:
-        from dpsql.release.hidden import by_chance  # only hidden groups need it
+        from dpsql.release.selection.hidden_groups import by_chance  # only hidden groups need it
 
         lattice, groups = by_chance(lattice, analysis, chosen, allowed, own=own, delta=delta, mechanism=mechanism)
     exact = replace(exact_plan(query, analysis, chosen, lattice.parts), grids=grids)
@@ -116,7 +118,7 @@ def _calibrate(
         lattice, dealt, analysis, delta, allowed, exact=exact, strategy=strategy, gaussian=gaussian, stairs=stairs
     )
     if chosen.by_threshold:
-        from dpsql.release.hidden import by_threshold  # as above
+        from dpsql.release.selection.hidden_groups import by_threshold  # as above
 
         lattice, groups = by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
     cost, events = costs_of((groups, *shares, *draws))  # as the ledger has always been told
@@ -157,7 +159,7 @@ def _dealt(
     chosen: Selection,
     allowed: Allowance,
     own: Fraction,
-    wanted: Wanted,
+    wanted: GroupRequirement,
     *,
     law: str,
     quiet: bool = False,
@@ -268,7 +270,7 @@ def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
 def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[Laplace]:
     """One draw for all groups, for all coordinates, one for each class, or one for each."""
     if lattice.across is not None:
-        return AcrossLaplace
+        return GroupVectorLaplace
     if lattice.classes:
         return ClassLaplace
     if lattice.better_apart(reach) or (strategy == "split" and reach.dimension > 1):

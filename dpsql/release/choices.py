@@ -1,14 +1,14 @@
 """Values chosen at random by their fit: MEDIAN and other quantiles, MIN, MAX, MODE, APPROX_TOP_K.
 
 Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
-likelier (`core.exponential`, `core.quantiles`). Quantiles of one argument are drawn together, so that they do not
-cross; where a range has more values than can be counted one by one, they are drawn by runs of them (`core.runs`). MIN
-and MAX are values of a low and a high rank, far enough from the end that the answer is hardly ever beyond all rows. Of
-several values a row counts for one only, so the counts of all values together have noise for one row, and the values
-with the largest ones are taken: that costs as much for any number of them, where one draw after the other would share
-epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the exponential mechanism at the same
-epsilon; one paid by rho, and one among runs, is the exponential mechanism, whose rho is a quarter of what its epsilon
-alone would imply.
+likelier (`core.mechanisms.exponential`, `core.mechanisms.quantiles`). Quantiles of one argument are drawn together, so
+that they do not cross; where a range has more values than can be counted one by one, they are drawn by runs of them
+(`core.mechanisms.quantile_runs`). MIN and MAX are values of a low and a high rank, far enough from the end that the
+answer is hardly ever beyond all rows. Of several values a row counts for one only, so the counts of all values together
+have noise for one row, and the values with the largest ones are taken: that costs as much for any number of them, where
+one draw after the other would share epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the
+exponential mechanism at the same epsilon; one paid by rho, and one among runs, is the exponential mechanism, whose rho
+is a quarter of what its epsilon alone would imply.
 """
 
 from __future__ import annotations
@@ -26,24 +26,40 @@ from dpsql.accuracy.widths import half_width
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.events import Event
 from dpsql.core.exact import Grid, GridCounts
-from dpsql.core.exponential import Chooser, Choosing, exponential, gaps_of, permute_and_flip, spread_of_counts, top_k
-from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
-from dpsql.core.measurement import Exact, Found, Laws, Said, Told
-from dpsql.core.mechanisms import Noise
-from dpsql.core.paid import Drawing
-from dpsql.core.quantiles import Tree, extreme_rank, fixed_rank_spread, quantiles, rank_gaps, rank_gaps_at, rows_off
-from dpsql.core.reach import reach_of_counts
-from dpsql.core.runs import Counted, RoundNumbers, best_among, quantiles_among
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.measurement import Exact, Laws, MeasuredValues, MeasurementDescription, MeasurementNotes
+from dpsql.core.mechanisms.exponential import (
+    ChoiceSequence,
+    Chooser,
+    exponential,
+    gaps_of,
+    permute_and_flip,
+    spread_of_counts,
+    top_k,
+)
+from dpsql.core.mechanisms.grants import Grant, grant
+from dpsql.core.mechanisms.noise import Noise
+from dpsql.core.mechanisms.quantile_runs import CountedRows, RoundNumbers, best_among, quantiles_among
+from dpsql.core.mechanisms.quantiles import (
+    Tree,
+    extreme_rank,
+    fixed_rank_spread,
+    quantiles,
+    rank_gaps,
+    rank_gaps_at,
+    rows_off,
+)
+from dpsql.core.payment import SelectionStep
+from dpsql.core.sensitivity.norms import reach_of_counts
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, UnsupportedSQL
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.query import Aggregate
+from dpsql.release.bounds.grids import grid_of
+from dpsql.release.bounds.points import dense
 from dpsql.release.design.ranks import tree_of
-from dpsql.release.grids import grid_of
-from dpsql.release.parts import Chosen, Estimate
-from dpsql.release.points import dense
+from dpsql.release.parts import ChosenPoint, Estimate
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import point
 
@@ -56,7 +72,7 @@ EXACT = "exact"
 
 
 @dataclass(frozen=True)
-class Draw(Said):
+class Draw(MeasurementNotes):
     """One draw for each group. `epsilon`: what all groups together cost, with `rows` rows of one unit at most;
     `wanted`: the quantiles, in ascending order, of a rank that is counted from the top or not, or how many values are
     drawn one after the other; `grid`: the place among the plan's grids; `places`: where the results stand among the
@@ -139,7 +155,7 @@ class Draw(Said):
         groups = np.append(shown[order], -1)
         number = np.searchsorted(groups[:-1], grid.groups)
         kept = groups[number] == grid.groups
-        counted = Counted(number[kept], grid.points[kept] + of.least, grid.counts[kept])
+        counted = CountedRows(number[kept], grid.points[kept] + of.least, grid.counts[kept])
         points = np.empty((len(self.wanted), len(shown)))
         if self.mechanism == EXACT:
             some = np.bincount(counted.groups, minlength=len(shown)) > 0
@@ -162,8 +178,8 @@ class Draw(Said):
         return _largest(counts, len(self.places))
 
     @property
-    def told(self) -> Told:
-        return Told(draws=(self,))
+    def told(self) -> MeasurementDescription:
+        return MeasurementDescription(draws=(self,))
 
     @property
     def asked(self) -> tuple[str, object]:
@@ -180,20 +196,20 @@ class Draw(Said):
         return self.rows
 
     @property
-    def drawn(self) -> tuple[Drawing, ...]:
+    def drawn(self) -> tuple[SelectionStep, ...]:
         """What chooses, to be seen to be paid for."""
         draws = Fraction(len(self.places)) if self.tree is None else 1 / self.tree.along(2)
         chosen = self.mechanism != EXACT and not self.noise
         pure = self.cost.epsilon is not None
-        law = Choosing(self.mechanism, self.epsilon, draws, pure=pure) if chosen else None
-        return (Drawing(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
+        law = ChoiceSequence(self.mechanism, self.epsilon, draws, pure=pure) if chosen else None
+        return (SelectionStep(law, self.noise, self.rows, self.bounded, self.one_group, self.cost),)
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What is asked of nobody's rows costs nothing."""
         return () if self.cost.free else (self.event,)
 
-    def run(self, exact: Exact, found: Found) -> Found:
+    def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         return replace(found, chosen=(*found.chosen, self.chosen(exact.table.grids[self.grid], found.shown)))
 
     def chosen(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
@@ -220,7 +236,7 @@ class Family:
     epsilon: Fraction
 
 
-def families(measured: Sequence[Measured]) -> list[tuple[int, ...]]:
+def families(measured: Sequence[MeasuredAggregation]) -> list[tuple[int, ...]]:
     """The chosen aggregations that have no epsilon of their own, those that are drawn together in one tuple."""
     together_at: dict[object, list[int]] = {}
     for place, m in enumerate(measured):
@@ -255,10 +271,10 @@ class _Question:
     """What one draw is for: the aggregations of a family, the different ranks that they ask for, in ascending order,
     the public points, and how a point is read."""
 
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredAggregation, ...]
     wanted: tuple[Fraction, ...]
     grid: GridCounts
-    chosen: Chosen
+    chosen: ChosenPoint
 
     @classmethod
     def of(cls, family: Family, analysis: Analysis, plan: Aggregate) -> _Question:
@@ -337,5 +353,5 @@ class _Question:
             )
 
 
-def _at(m: Measured) -> Fraction:
+def _at(m: MeasuredAggregation) -> Fraction:
     return m.aggregation.at or Fraction(0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpsql.core.exact import ExactPlan, Part
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.plan.query import Query
-from dpsql.release.groups import Selection
+from dpsql.release.selection.groups import Selection
 
 
 def exact_plan(query: Query, analysis: Analysis, chosen: Selection, parts: tuple[Part, ...]) -> ExactPlan:

@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.release.estimate import estimate
-from dpsql.release.itself import Itself
+from dpsql.release.identity_key import IdentityKey
+from dpsql.release.output.estimate import estimate
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice
 
 Estimates = tuple[Estimate, ...]
@@ -32,7 +32,9 @@ def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
     """The mean over the aggregations of the logarithm of their standard error; `variance` is that of the noise of each
     coordinate, in squared steps, by place."""
     total, counted = 0.0, 0
-    for worths in _squared_worths(Itself(lattice.estimates), Itself(lattice.coordinates), Itself(lattice.features)):
+    for worths in _squared_worths(
+        IdentityKey(lattice.estimates), IdentityKey(lattice.coordinates), IdentityKey(lattice.features)
+    ):
         if any(place in variance and squared for place, squared in worths):  # its variance may be 0 as a float
             total += math.log(max(_weighted(worths, variance), _LEAST)) / 2
             counted += 1
@@ -55,7 +57,7 @@ Worths = tuple[tuple[int, float], ...]
 
 @lru_cache(maxsize=64)
 def _squared_worths(
-    estimates: Itself[Estimates], coordinates: Itself[Coordinates], features: Itself[Features]
+    estimates: IdentityKey[Estimates], coordinates: IdentityKey[Coordinates], features: IdentityKey[Features]
 ) -> tuple[Worths, ...]:
     """Those of all aggregations, whatever the law of noise is."""
     return tuple(_worths(slopes, coordinates.value, features.value) for slopes in _all_slopes(estimates))
@@ -71,7 +73,7 @@ def _worths(slopes: Slopes, coordinates: Coordinates, features: Features) -> Wor
 
 
 @lru_cache(maxsize=64)
-def _all_slopes(estimates: Itself[Estimates]) -> tuple[Slopes, ...]:
+def _all_slopes(estimates: IdentityKey[Estimates]) -> tuple[Slopes, ...]:
     """Those of all aggregations, whatever their coordinates weigh."""
     return tuple(map(_slopes, estimates.value))
 

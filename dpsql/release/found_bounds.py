@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from dpsql.plan.expressions import Column, walk
 from dpsql.plan.facts import fact, known_of
-from dpsql.release.auto_bounds import Bounded, clamped
+from dpsql.release.bounds.auto_bounds import ChosenBounds, clamped
 from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 
 Floats = NDArray[np.float64]
 _LEVEL = 0.99
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     inside: float = math.inf
 
 
-def judged(release: Release, released: Released) -> Release:
+def judged(release: Release, released: ReleasedValues) -> Release:
     """The release with the bounds that it chose (`Release.settled`). Aggregations are `meaningless` whose values lie in
     bounds that rows did not choose."""
     settled = release.settled(released.bounds)
@@ -47,7 +47,7 @@ def judged(release: Release, released: Released) -> Release:
     return replace(settled, meaningless=of_columns(settled, lost)) if lost else settled
 
 
-def unfound(release: Release) -> tuple[Bounded, ...]:
+def unfound(release: Release) -> tuple[ChosenBounds, ...]:
     """The chosen bounds that make aggregations of a judged release meaningless."""
     return tuple(each for each in release.bounds if of_columns(release, {each.column}) & release.meaningless)
 
@@ -63,7 +63,7 @@ def of_columns(release: Release, columns: Collection[Column]) -> frozenset[int]:
     )
 
 
-def _is_found(bounds: Bounded, rows: Rows) -> bool:
+def _is_found(bounds: ChosenBounds, rows: Rows) -> bool:
     """Tell if rows chose bounds.
 
     With `rows_enough` few are clipped. With fewer rows the bounds must not be among those that come out without any, so
@@ -76,14 +76,14 @@ def _is_found(bounds: Bounded, rows: Rows) -> bool:
     return rows.least == -math.inf if bounds.free else rows.inside > 0
 
 
-def _rows(release: Release, released: Released, bounds: Bounded) -> Rows:
+def _rows(release: Release, released: ReleasedValues, bounds: ChosenBounds) -> Rows:
     """What all aggregations of the clipped column tell of the rows together."""
     told = [Rows(), *_told(release, released, bounds)]
     inside = [each.inside for each in told if each.inside < math.inf]
     return Rows(max(each.least for each in told), min(each.most for each in told), max(inside) if inside else math.inf)
 
 
-def _told(release: Release, released: Released, bounds: Bounded) -> Iterator[Rows]:
+def _told(release: Release, released: ReleasedValues, bounds: ChosenBounds) -> Iterator[Rows]:
     column = clamped(bounds.column, bounds.held)
     one, rows = release.sections[0]  # with grouping sets the first level: each has all rows
     values = released.values[:, rows]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.classes import law_of
 from dpsql.core.conversion import rho_for
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import Share
+from dpsql.core.mechanisms.coordinate_classes import law_of
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
 from dpsql.release.expected_error import mean_log_error
 from dpsql.release.parts import Lattice
 from dpsql.schema.frozen import dataclass

@@ -6,10 +6,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import ExactPlan, Part
-from dpsql.core.mechanisms import Reach
+from dpsql.core.mechanisms.noise import Reach
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.release.labels import Label
-from dpsql.release.points import Points, RoundPoints
+from dpsql.release.bounds.points import Points, RoundPoints
+from dpsql.release.output.labels import Label
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
@@ -19,8 +19,8 @@ from dpsql.schema.intervals import Interval
 class Coordinate:
     """One integer per group, a combination of parts: sum of factor * part over `terms`; `unit` is a step's worth.
 
-    How far a person moves it follows from the parts (`core.reach`). `noisy` is False for what neighbours have in common
-    (the number of rows, under bounded neighbours).
+    How far a person moves it follows from the parts (`core.sensitivity.norms`). `noisy` is False for what neighbours
+    have in common (the number of rows, under bounded neighbours).
     """
 
     name: Label
@@ -64,7 +64,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenPoint:
     """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
     of a list, those of `points` or `among`, or origin + step * point, at most `most`. `listed`: the points come as one
     text."""
@@ -87,7 +87,7 @@ class Chosen:
             return self.kind is Type.REAL or self.among.step > 1
         return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)
 
-    def at(self, place: int, many: int) -> Chosen:
+    def at(self, place: int, many: int) -> ChosenPoint:
         """The same at other places."""
         return replace(self, place=place, many=many)
 
@@ -109,7 +109,7 @@ class Estimate:
     whole: bool
     """The exact answer is an integer, and what is shown is rounded to one."""
     moments: Moments | None = None
-    chosen: Chosen | None = None
+    chosen: ChosenPoint | None = None
     unrounded: bool = False
     """The exact answer is an integer, and what is shown has the fractions of an estimate, save where doubles would be
     too coarse."""
@@ -163,9 +163,10 @@ Feature = tuple[tuple[int, float], ...]
 class Lattice:
     """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `selection`: the
     coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
-    `most_of_a_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from `core.reach`.
-    `divided`: coordinates are shares of rows, which move all together by no more than one of them may. `classes`: the
-    class of each coordinate, where rows that exclude each other have classes of their own; else all are of one."""
+    `most_of_a_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from
+    `core.sensitivity.norms`. `divided`: coordinates are shares of rows, which move all together by no more than one of
+    them may. `classes`: the class of each coordinate, where rows that exclude each other have classes of their own;
+    else all are of one."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]

@@ -8,14 +8,14 @@ from fractions import Fraction
 from functools import partial
 
 from dpsql.core.loss import Allowance
-from dpsql.core.sensitivity import analyse
+from dpsql.core.sensitivity.row_contributions import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, MissingBounds, QueryRefused
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.facts import known_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
-from dpsql.release.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
+from dpsql.release.bounds.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass

@@ -17,27 +17,36 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.across import sensitivity_across
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.cost import Cost
 from dpsql.core.events import Event, Pure
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.goal import Goal
 from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.measurement import ALL_SHOWN, Exact, Found, Measurement, Share, ShownGroups, Told, measured
-from dpsql.core.mechanisms import INDEPENDENT, NO_REACH, GaussianNoise, Noise, Reach
-from dpsql.core.paid import Asked, assert_paid
-from dpsql.core.reach import sensitivity_of
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.measurement import (
+    ALL_SHOWN,
+    Exact,
+    MeasuredValues,
+    Measurement,
+    MeasurementDescription,
+    Share,
+    ShownGroups,
+    measured,
+)
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import sensitivity_across
+from dpsql.core.mechanisms.noise import INDEPENDENT, NO_REACH, GaussianNoise, Noise, Reach
+from dpsql.core.payment import PaidRequest, assert_paid
+from dpsql.core.sensitivity.norms import sensitivity_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import Sensitivity
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Vector
 from dpsql.plan.query import Query
-from dpsql.release.auto_bounds import NO_SEARCHES, Bounded, Searches
+from dpsql.release.bounds.auto_bounds import NO_SEARCHES, ChosenBounds, Searches
 from dpsql.release.choices import Draw
-from dpsql.release.integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
 from dpsql.release.laws import Choice, log_error
-from dpsql.release.levels import NO_LEVELS, Levels
+from dpsql.release.levels.estimates import NO_LEVELS, Levels
+from dpsql.release.output.integers import LARGEST_OF_LEVELS, Integers, are_large, integers_of
 from dpsql.release.parts import Coordinate, Estimate, Lattice
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
@@ -46,7 +55,7 @@ Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedValues:
     """Noisy values, safe to show: a vector for each key, and the features in the answer's units, (n, groups)."""
 
     keys: tuple[Vector, ...]
@@ -60,11 +69,11 @@ class Released:
     def groups(self) -> int:
         return int(self.values.shape[1])
 
-    def at(self, places: Any) -> Released:
+    def at(self, places: Any) -> ReleasedValues:
         """Those of some groups."""
         numbers = np.arange(self.groups)[places].tolist() if self.integers else ()
         integers = {of: tuple(each[number] for number in numbers) for of, each in self.integers.items()}
-        return Released(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds, integers)
+        return ReleasedValues(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds, integers)
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class Release:
     allowed: Allowance
     events: tuple[Event, ...] = ()
     choice: Choice | None = None
-    bounds: tuple[Bounded, ...] = ()
+    bounds: tuple[ChosenBounds, ...] = ()
     """Bounds that were chosen."""
     goal: Goal | None = None
     """The error that was asked for, where epsilon was found for it."""
@@ -93,10 +102,10 @@ class Release:
     """Plans the query for the case that its chosen bounds had been declared, so that nothing is spent on a search."""
 
     @cached_property
-    def told(self) -> Told:
+    def told(self) -> MeasurementDescription:
         """What its measurements say of themselves, one after the other."""
         each = zip(*[one.told for one in self.measurements], strict=True)
-        return Told(*map(tuple, map(chain.from_iterable, each)))
+        return MeasurementDescription(*map(tuple, map(chain.from_iterable, each)))
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
@@ -148,7 +157,7 @@ class Release:
         release, held = self.searches.settle(bounds)
         release = replace(release, query=replace(release.query, finish=self.query.finish))  # it may be another step's
         searches = zip(self.searches.searches, held, bounds, strict=True)
-        found = tuple(Bounded.of(*each) for each in searches)
+        found = tuple(ChosenBounds.of(*each) for each in searches)
         return replace(release, cost=self.cost, allowed=self.allowed, events=self.events, bounds=found)
 
     @cached_property
@@ -272,12 +281,12 @@ class Release:
                 bounds += measured([each], exact).bounds
         return bounds
 
-    def privatise(self, table: ExactTable) -> Released:
+    def privatise(self, table: ExactTable) -> ReleasedValues:
         """Measure the exact integers, and decode what is found."""
         noisy = [place for place, each in enumerate(self.coordinates) if each.noisy]
         return self._decoded(self.asked.measured(self.measurements, table, noisy))
 
-    def _decoded(self, found: Found) -> Released:
+    def _decoded(self, found: MeasuredValues) -> ReleasedValues:
         """What is found, in the answer's units."""
         steps = found.steps
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
@@ -288,7 +297,7 @@ class Release:
             worths = np.array([each.worth for each in self.coordinates], dtype=object)
             values = self.features_of((steps * worths[:, None]).astype(np.float64))
         integers = integers_of(self.lattice, steps, values)
-        return Released(found.keys, np.concatenate([values, *found.chosen]), integers=integers)
+        return ReleasedValues(found.keys, np.concatenate([values, *found.chosen]), integers=integers)
 
     def features_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coordinates, in the answer's units, to what estimates speak of."""
@@ -303,12 +312,12 @@ class Release:
         return self.asked.steps(parts)
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> PaidRequest:
         """What is measured of which integers."""
-        return Asked(self.exact, self.analysis, tuple(each.terms for each in self.coordinates))
+        return PaidRequest(self.exact, self.analysis, tuple(each.terms for each in self.coordinates))
 
     def assert_paid(self) -> None:
-        """Raises InternalError where it is worth more than it costs (`core.paid`)."""
+        """Raises InternalError where it is worth more than it costs (`core.payment`)."""
         self.once(_assert_paid)
 
     def chance_shown(self, units: int) -> float | None:

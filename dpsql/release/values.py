@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.core.exact import CountRows
-from dpsql.core.sensitivity import Measured
+from dpsql.core.sensitivity.row_contributions import MeasuredAggregation
 from dpsql.plan.expressions import Expr, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
@@ -15,20 +15,20 @@ GridKey = tuple[Expr, str, Interval | None]
 """Aggregations of one key are of the same contributions, and share a grid."""
 
 
-def grid_key(m: Measured, *, second: bool = False) -> GridKey:
+def grid_key(m: MeasuredAggregation, *, second: bool = False) -> GridKey:
     """The key of an aggregation's first or second argument."""
     expr = m.aggregation.second if second else m.aggregation.argument
     assert expr is not None  # the caller has seen it
     return expr, m.of, m.aggregation.per_unit
 
 
-def argument_of(m: Measured) -> Expr:
+def argument_of(m: MeasuredAggregation) -> Expr:
     """The argument of an aggregation that has one."""
     assert m.aggregation.argument is not None
     return m.aggregation.argument
 
 
-def count_of(m: Measured) -> CountRows:
+def count_of(m: MeasuredAggregation) -> CountRows:
     """The count that belongs to an aggregation: of all rows, or of those where the argument is not NULL."""
     argument = m.aggregation.argument
     return CountRows(argument if argument is not None and m.argument.nullable else None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsql.answer.forms import Column
+from dpsql.answer.export_formats import Column
 from dpsql.answer.html import html_table, html_text
 from dpsql.answer.plot import Panel, parts
 from dpsql.answer.render import Cells, Span, text_table

@@ -12,20 +12,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import POSITIVE, exact
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidArgument, InvalidParameter, Unavailable, UnsupportedSQL, as_written
+from dpsql.errors import InvalidArgument, InvalidParameter, ServerUnavailable, UnsupportedSQL, as_written
 from dpsql.remote.answers import RemoteExplanation, RemoteResult
-from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
+from dpsql.remote.facts import DeclaredTables, cost_of, quote_of, remaining_of
 from dpsql.remote.wire import Wire, checked_anchor
 from dpsql.schema.argument_names import checked_methods, checked_names
-from dpsql.session.quote import Quote
+from dpsql.session.costs import Quote
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import Scalars
+    from dpsql.schema.argument_types import Scalars
 
 Number = float | Fraction | Decimal | None
 
@@ -210,13 +210,13 @@ class RemoteSession:
         return Neighbours(self._wire.get("/v1/budget")["neighbours"])
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> SpentBudget:
         """What all answers so far have cost."""
         said = self._wire.get("/v1/budget")["spent"]
-        return Spent(*(Fraction(said[word]) for word in ("epsilon", "delta", "rho")))
+        return SpentBudget(*(Fraction(said[word]) for word in ("epsilon", "delta", "rho")))
 
     @property
-    def remaining(self) -> Remaining:
+    def remaining(self) -> RemainingBudget:
         """What the next query may have."""
         return remaining_of(self._wire.get("/v1/budget")["remaining"])
 
@@ -232,11 +232,11 @@ class RemoteSession:
         return tuple(str(each["name"]) for each in self._wire.get("/v1/tables")["tables"])
 
     @property
-    def catalog(self) -> Declared:
+    def catalog(self) -> DeclaredTables:
         """What is declared of the tables, as far as a server tells."""
         said = self._wire.get("/v1/tables")
         with self._wire.reading():
-            return Declared.of(said)
+            return DeclaredTables.of(said)
 
     @property
     def address(self) -> str:
@@ -269,7 +269,7 @@ class RemoteSession:
         key = self._lost.pop(what, "") or fresh_key().hex()
         try:
             return self._wire.ask(body, key)
-        except (Unavailable, KeyboardInterrupt):
+        except (ServerUnavailable, KeyboardInterrupt):
             self._lost[what] = key
             raise
 

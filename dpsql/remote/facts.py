@@ -7,28 +7,30 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.core.cost import Cost
-from dpsql.core.ledger.filters import Remaining
+from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
-from dpsql.schema.units import Limits, Unit, UnitWord
-from dpsql.session.quote import Quote
+from dpsql.schema.units import Limits, Unit, WrittenUnit
+from dpsql.session.costs import Quote
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredTables:
     """The tables that may be read, by folded names, as far as a server tells of them."""
 
     tables: Mapping[str, TableSchema]
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Declared:
+    def of(cls, said: Mapping[str, Any]) -> DeclaredTables:
         tables = [_table(each) for each in said["tables"]]
         return cls({each.name.casefold(): each for each in tables})
 
 
 def _table(said: Mapping[str, Any]) -> TableSchema:
-    word = None if said["unit"] is None else UnitWord(*(str(said["unit"][part]) for part in ("column", "table", "key")))
+    word = (
+        None if said["unit"] is None else WrittenUnit(*(str(said["unit"][part]) for part in ("column", "table", "key")))
+    )
     return TableSchema(
         str(said["name"]),
         tuple(map(_column, said["columns"])),
@@ -77,7 +79,7 @@ def cost_of(said: Mapping[str, Any]) -> Cost:
     return Cost(epsilon, Fraction(said["delta"]), Fraction(said["rho"]), Fraction(said["hidden"]))
 
 
-def remaining_of(said: Mapping[str, Any]) -> Remaining:
+def remaining_of(said: Mapping[str, Any]) -> RemainingBudget:
     """What the next query may have."""
     rho = None if said["rho"] is None else Fraction(said["rho"])
-    return Remaining(Fraction(said["epsilon"]), Fraction(said["delta"]), rho)
+    return RemainingBudget(Fraction(said["epsilon"]), Fraction(said["delta"]), rho)

@@ -24,8 +24,8 @@ from dpsql.errors import (
     InternalError,
     InvalidArgument,
     LedgerError,
+    ServerUnavailable,
     Span,
-    Unavailable,
     as_written,
 )
 
@@ -38,7 +38,7 @@ _OWN_WORDS = (
     errors.BudgetExceeded,
     errors.InvalidPrivacyParameter,
     errors.InvalidArgument,
-    errors.NotComputed,
+    errors.PostprocessFailed,
 )
 """Errors that a server passes on in the library's words."""
 _TRIES = 6
@@ -162,7 +162,7 @@ class Wire:
                 response = self._client.request(method, path, headers=sent, content=content)
             except self._failed as error:
                 if not left:
-                    raise Unavailable(
+                    raise ServerUnavailable(
                         f"the server {self.address} cannot be reached ({type(error).__name__}).",
                         hint="A query that was paid for is not paid again: ask the same again when it is up.",
                     ) from None
@@ -208,19 +208,19 @@ class Wire:
         except DPSQLError:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
-            raise Unavailable(f"{self.address} does not speak as a server of dpsql does.") from None
+            raise ServerUnavailable(f"{self.address} does not speak as a server of dpsql does.") from None
 
     def _parsed(self, response: Any) -> Any:
         try:
             return response.json()
         except ValueError:
-            raise Unavailable(f"{self.address} does not speak as a server of dpsql does.") from None
+            raise ServerUnavailable(f"{self.address} does not speak as a server of dpsql does.") from None
 
     def _error(self, response: Any, texts: Sequence[str]) -> DPSQLError:
         """What a problem says, as the library's error where it is one."""
         problem = self._parsed(response)
         if not isinstance(problem, dict):
-            return Unavailable(f"{self.address} does not speak as a server of dpsql does.")
+            return ServerUnavailable(f"{self.address} does not speak as a server of dpsql does.")
         title, detail, hint = (str(problem.get(word, "")) for word in ("title", "detail", "hint"))
         kind = getattr(errors, title, None)
         if isinstance(kind, type) and issubclass(kind, _OWN_WORDS):
@@ -229,7 +229,7 @@ class Wire:
             place = about.pop("place", "0")
             sql = texts[int(place)] if place.isdecimal() and int(place) < len(texts) else ""
             error = kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
-            if isinstance(error, errors.NotComputed):
+            if isinstance(error, errors.PostprocessFailed):
                 from dpsql.remote.answers import answers_of  # with pandas, which a server loads elsewhere
 
                 with self.reading():
@@ -241,7 +241,7 @@ class Wire:
                 hint = "The token is mistyped, or has ended: the data owner gives another."
             return AccessDenied(detail, hint=hint)
         if response.status_code in (429, 503):
-            return Unavailable(f"{detail}{name}", hint=hint)
+            return ServerUnavailable(f"{detail}{name}", hint=hint)
         if response.status_code == 500:
             return InternalError(f"{detail}{name}", hint=hint)
         return InvalidArgument(detail, hint=hint)

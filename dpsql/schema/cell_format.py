@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.column_declarations import EXAMPLES, briefly, items_of
 from dpsql.schema.columns import CellFormat
 from dpsql.schema.encodings import UTF_8, encoding_named, is_one_byte
 from dpsql.schema.text_values import BLANKS, FALSE_WORDS, TRUE_WORDS
-from dpsql.schema.words import EXAMPLES, briefly, items_of
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "format": ("date", "timestamp"),

@@ -14,7 +14,7 @@ from functools import cached_property
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
-from dpsql.schema.units import Limits, Unit, UnitWord
+from dpsql.schema.units import Limits, Unit, WrittenUnit
 
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
@@ -146,7 +146,7 @@ class TableSchema:
 
     name: str
     columns: tuple[ColumnSchema, ...]
-    unit_word: UnitWord | None = None
+    unit_word: WrittenUnit | None = None
     unit: Unit | None = None
     limits: Limits = field(default_factory=Limits)
     public: bool = False

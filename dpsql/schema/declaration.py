@@ -17,13 +17,7 @@ from itertools import chain
 
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.calendar import MICROSECONDS_A_DAY
-from dpsql.schema.columns import MOST_KEYS, CellFormat, ColumnSchema, Key, TableSchema, Type
-from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import Interval
-from dpsql.schema.stored_types import UUID_WORD, check_readable
-from dpsql.schema.table_words import TableWords
-from dpsql.schema.units import Unit, followed
-from dpsql.schema.words import (
+from dpsql.schema.column_declarations import (
     AUTO,
     Pair,
     Within,
@@ -37,6 +31,12 @@ from dpsql.schema.words import (
     shown,
     shown_pair,
 )
+from dpsql.schema.columns import MOST_KEYS, CellFormat, ColumnSchema, Key, TableSchema, Type
+from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import Interval
+from dpsql.schema.stored_types import UUID_WORD, check_readable
+from dpsql.schema.table_declarations import TableWords
+from dpsql.schema.units import Unit, followed
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredColumn:
     """What a source says of a column without looking at a row: its name, type and whether it can hold NULL."""
 
     name: str
@@ -133,7 +133,12 @@ class Stored:
 
 
 def resolve(
-    table: str, stored: Iterable[Stored], declared: Declaration, *, rows: int | None = None, can_drop_rows: bool = False
+    table: str,
+    stored: Iterable[StoredColumn],
+    declared: Declaration,
+    *,
+    rows: int | None = None,
+    can_drop_rows: bool = False,
 ) -> TableSchema:
     """The schema of a table from its stored columns and the owner's word; a unit that is a path is left for `link`.
     The number of rows is kept for public tables only. can_drop_rows: as of `TableSchema`. Raises InvalidSchema."""
@@ -205,7 +210,7 @@ def _by_stored_name(declared: Declaration, folded: Mapping[str, str]) -> Declara
     )
 
 
-def _resolve_column(stored: Stored, declared: Declaration) -> ColumnSchema:
+def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema:
     name = stored.name
     kind = declared.types.get(name, stored.type)
     check_readable(name, stored.storage, stored.type, kind, uuid=name in declared.uuids)
@@ -244,7 +249,7 @@ def _values(
     return values
 
 
-def _cell_format(stored: Stored, kind: Type, form: CellFormat) -> CellFormat | None:
+def _cell_format(stored: StoredColumn, kind: Type, form: CellFormat) -> CellFormat | None:
     """How the texts of a column are written. Raises InvalidSchema where it has none, or the words are for another
     type."""
     if form == CellFormat():
@@ -278,7 +283,7 @@ def _pair(bounds: Pair | Within | str | None) -> Pair | None:
     return (bounds[-2], bounds[-1])
 
 
-def _clip(stored: Stored, kind: Type, bounds: Pair) -> Interval:
+def _clip(stored: StoredColumn, kind: Type, bounds: Pair) -> Interval:
     if not (kind.temporal if isinstance(bounds[0], date) else kind.numeric):
         raise _bounds_of_another_type(stored, kind, bounds)
     lower, upper = (moment(each) if isinstance(each, date) else each for each in bounds)
@@ -292,7 +297,7 @@ def _clip(stored: Stored, kind: Type, bounds: Pair) -> Interval:
     return Interval(least, most)
 
 
-def _bounds_of_another_type(stored: Stored, kind: Type, bounds: Pair) -> InvalidSchema:
+def _bounds_of_another_type(stored: StoredColumn, kind: Type, bounds: Pair) -> InvalidSchema:
     name = stored.name
     if kind.temporal:
         return InvalidSchema(

@@ -7,9 +7,9 @@ from datetime import date
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
+from dpsql.schema.column_declarations import Pair, Word, moment, shown, shown_pair
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.intervals import Interval
-from dpsql.schema.words import Pair, Word, moment, shown, shown_pair
 
 _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
     Type.TEXT: (str,),

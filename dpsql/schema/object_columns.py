@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import TableSchema, Type
-from dpsql.schema.table_words import TableWords
+from dpsql.schema.table_declarations import TableWords
 
 
 def undeclared_hint(name: str) -> str:

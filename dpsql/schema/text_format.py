@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.column_declarations import briefly
 from dpsql.schema.encodings import UTF_8, encoding_named
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.words import briefly
 
 TEXT_WORDS = ("delimiter", "quote", "header", "skip", "encoding", "multiline")
 """The names of the words, as an owner's file writes them."""

@@ -14,16 +14,16 @@ from itertools import pairwise
 from typing import Protocol
 
 from dpsql.errors import InvalidSchema, did_you_mean
+from dpsql.schema.column_declarations import briefly, names_and_signs
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.words import briefly, names_and_signs
 
 MOST_STEPS = 16
 """A path of more look-ups than this is refused."""
 
 
 @dataclass(frozen=True, slots=True)
-class UnitWord:
+class WrittenUnit:
     """A unit as it was written: a column, or a path from it to the column `key` of another table. `own` is the name
     of the column's own table, if that was written too."""
 
@@ -89,7 +89,7 @@ class Column(Protocol):
     def storage(self) -> str: ...
 
 
-class Linked(Protocol):
+class UnitLink(Protocol):
     """What is asked here of a table."""
 
     @property
@@ -97,7 +97,7 @@ class Linked(Protocol):
     @property
     def by_name(self) -> Mapping[str, Column]: ...
     @property
-    def unit_word(self) -> UnitWord | None: ...
+    def unit_word(self) -> WrittenUnit | None: ...
     @property
     def public(self) -> bool: ...
     @property
@@ -109,7 +109,7 @@ ROW = "row"
 _PATH = re.compile("(n[.])?n(>n[.]n)?")
 
 
-def unit_word_of(word: object) -> UnitWord:
+def unit_word_of(word: object) -> WrittenUnit:
     """A column's name or a path, `o_custkey -> customer.c_custkey`, with or without the own table's name before it.
     Names with signs of the path's own are in double quotes. Raises InvalidSchema."""
     if not isinstance(word, str):
@@ -122,7 +122,7 @@ def unit_word_of(word: object) -> UnitWord:
     own = names.pop(0) if shape.startswith("n.") else ""
     column, *path = names
     table, key = path or ("", "")
-    return UnitWord(column, table, key, own)
+    return WrittenUnit(column, table, key, own)
 
 
 _UNIT_HINT = (
@@ -146,7 +146,7 @@ def _why_no_path(shape: str, names: list[str]) -> str:
     return "names, dots and arrows are not in order"
 
 
-def followed(name: str, tables: Mapping[str, Linked]) -> Unit | None:
+def followed(name: str, tables: Mapping[str, UnitLink]) -> Unit | None:
     """The unit of the table of that folded name, its path followed through the others. Raises InvalidSchema."""
     chain = list(_chain(name, tables))
     last = tables[chain[-1]].unit_word
@@ -157,7 +157,7 @@ def followed(name: str, tables: Mapping[str, Linked]) -> Unit | None:
     return unit
 
 
-def _chain(name: str, tables: Mapping[str, Linked]) -> Iterator[str]:
+def _chain(name: str, tables: Mapping[str, UnitLink]) -> Iterator[str]:
     """Folded names of the tables along a path: from this one to the one that has its unit in a column of its own."""
     seen: dict[str, None] = {}
     while True:
@@ -181,7 +181,7 @@ def _chain(name: str, tables: Mapping[str, Linked]) -> Iterator[str]:
             )
 
 
-def _target(table: Linked, word: UnitWord, tables: Mapping[str, Linked]) -> str:
+def _target(table: UnitLink, word: WrittenUnit, tables: Mapping[str, UnitLink]) -> str:
     """The folded name of the table that a path leads to, which must have a unit and the key."""
     name = word.table.casefold()
     target = tables.get(name)
@@ -235,7 +235,7 @@ def has_zone(storage: str) -> bool | None:
     return "tz=" in storage or (storage.startswith("datetime64[") and "," in storage)
 
 
-def _stepped(table: Linked, there: str, target: Linked, unit: Unit) -> Unit:
+def _stepped(table: UnitLink, there: str, target: UnitLink, unit: Unit) -> Unit:
     """The unit of a table whose path leads to a target with this unit."""
     word = table.unit_word
     assert word is not None

@@ -15,13 +15,13 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import DPSQLError, InvalidSchema, as_written, did_you_mean
 from dpsql.executors.resources import AUTO, ITSELF, Resources
 from dpsql.schema.argument_names import checked_methods
+from dpsql.schema.column_declarations import about
 from dpsql.schema.columns import CELL_WORDS, UTC
 from dpsql.schema.declaration import Declaration
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.table_words import TABLE_WORDS
+from dpsql.schema.table_declarations import TABLE_WORDS
 from dpsql.schema.text_format import TEXT_WORDS, TextFormat
-from dpsql.schema.words import about
-from dpsql.session.server_words import ServerWords
+from dpsql.session.server_settings import ServerWords
 
 _RESOURCES = ("memory", "threads", "spill")
 _TOP = ("budget", "neighbours", "auto_bounds", "engine", *_RESOURCES, "timezone", "server", "tables")

@@ -26,16 +26,16 @@ from dpsql.plan.options import Options
 from dpsql.release.plan import planned
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
+from dpsql.session.dry_run import tried
 from dpsql.session.prepared_query import PreparedQuery
-from dpsql.session.public_tables import stores_of
-from dpsql.session.trial import tried
+from dpsql.session.tables.public_tables import stores_of
 from dpsql.sql import plan_of, program_of
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.parameters import Params, params_of
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.parameters import Params, params_of
 
 if TYPE_CHECKING:
     from dpsql.plan.program import Program, Step
-    from dpsql.sql.bind import Bound
+    from dpsql.sql.bind.statement import BoundStatement
 
 _MOST_CACHED = 256
 
@@ -177,7 +177,7 @@ def prepare(
     InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
     if dialect is not None:
-        from dpsql.session.foreign import in_own_words  # most texts are in the words of the language
+        from dpsql.session.dialects import in_own_words  # most texts are in the words of the language
 
         with in_own_words(sql, dialect, catalog) as written:
             return prepare(
@@ -241,11 +241,11 @@ def _prepared(
 
 
 def _released(
-    goal: Goal | None, terms: Terms, bound: Bound, release_for: Callable[..., Release], mechanism: str
+    goal: Goal | None, terms: Terms, bound: BoundStatement, release_for: Callable[..., Release], mechanism: str
 ) -> Release:
     if goal is None:
         return release_for()
-    from dpsql.session.within import within  # most questions say what they cost
+    from dpsql.session.error_goal import within  # most questions say what they cost
 
     return within(goal, terms, bound, release_for, mechanism)
 
@@ -253,7 +253,9 @@ def _released(
 def _above(release: Release, sql: str, catalog: Catalog, given: Params) -> Program | None:
     if not release.query.stages:
         return None
-    from dpsql.session.program_above import program_above  # most questions have no SELECT over an answer
+    from dpsql.session.multi_step.row_local_postprocess import (
+        program_above,  # most questions have no SELECT over an answer
+    )
 
     return program_above(release, sql, catalog, given)
 
@@ -262,7 +264,7 @@ _OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
 """What is wrong in a text however it is read. Other refusals depend on which of its parts is read first."""
 
 
-def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[Bound, bool, Goal | None] | DPSQLError:
+def _plain(sql: str, catalog: Catalog, given: Params) -> tuple[BoundStatement, bool, Goal | None] | DPSQLError:
     """The text as a question of one step, or why it is none."""
     try:
         return plan_of(sql, catalog, given)
@@ -277,7 +279,7 @@ def _program(
 ) -> PreparedQuery:
     """The text as a statement of several steps. refusal: why it is none of one step, raised where it is none of several
     either."""
-    from dpsql.sql.step_words import located  # most questions are of one step
+    from dpsql.sql.boundary.error_places import located  # most questions are of one step
 
     try:
         return _several(refusal, sql, catalog, given, terms=terms, **how)
@@ -294,7 +296,7 @@ def _several(
     taken_apart = program_of(sql, catalog, given) if isinstance(sql, str) else None
     if taken_apart is None:
         raise refusal
-    from dpsql.session.program import prepared_program  # most questions are of one step
+    from dpsql.session.multi_step.run import prepared_program  # most questions are of one step
 
     program, explain_only = taken_apart
     law = {each: how[each] for each in ("strategy", "mechanism")}

@@ -9,16 +9,16 @@ from dpsql.answer.result import Result, result_of
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
 from dpsql.release.found_bounds import judged
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.answer.explain import Explanation
-    from dpsql.executors.pandas.columns import ColumnStore
+    from dpsql.executors.pandas.columns.declared_columns import ColumnStore
     from dpsql.plan.program import Program
-    from dpsql.session.earlier import Seen
-    from dpsql.session.postprocess_plan import PostprocessPlan
-    from dpsql.sql.catalog import PublicValues
+    from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
+    from dpsql.session.multi_step.prior_releases import PriorReleases
+    from dpsql.sql.names.catalog import PublicValues
 
 
 def cost_in_words(releases: Sequence[Release]) -> str:
@@ -68,7 +68,9 @@ class PreparedQuery:
         """The places of the releases that one reads."""
         return frozenset() if self.postprocess is None else self.postprocess.needs(place)
 
-    def prior(self, place: int, released: Mapping[int, Released], public: Mapping[str, ColumnStore]) -> Seen | None:
+    def prior(
+        self, place: int, released: Mapping[int, ReleasedValues], public: Mapping[str, ColumnStore]
+    ) -> PriorReleases | None:
         """The answers of prior releases that one reads; None for one that reads none.
 
         public: the stores of public tables, by folded name. Raises NotComputed, which holds the answers."""
@@ -76,7 +78,7 @@ class PreparedQuery:
             return None
         return self.postprocess.prior(self.releases, place, released, public)
 
-    def answers(self, released: Mapping[int, Released]) -> tuple[Result, ...]:
+    def answers(self, released: Mapping[int, ReleasedValues]) -> tuple[Result, ...]:
         """The answers of the releases that were run."""
         if self.postprocess is not None:
             return self.postprocess.answers(released)
@@ -93,7 +95,7 @@ class PreparedQuery:
 
     def result(
         self,
-        released: Sequence[Released],
+        released: Sequence[ReleasedValues],
         footer: str,
         *,
         notes: tuple[str, ...] = (),
@@ -106,7 +108,9 @@ class PreparedQuery:
         public: public tables, which intervals of post-processing may need. again: advice where the post-processing
         fails. Raises NotComputed, which holds the answers of the releases."""
         if self.postprocess is not None:
-            from dpsql.session.postprocess_results import result_of_program  # most questions are of one release
+            from dpsql.session.multi_step.postprocess_results import (
+                result_of_program,  # most questions are of one release
+            )
 
             return result_of_program(
                 self.releases, self.postprocess, released, footer, notes=notes, replayed=replayed, again=again
@@ -116,6 +120,8 @@ class PreparedQuery:
         result = result_of(settled, values, footer, notes=notes, replayed=replayed)
         if self.intervals is None:
             return result
-        from dpsql.session.postprocess_results import with_intervals  # most questions have no SELECT over an answer
+        from dpsql.session.multi_step.postprocess_results import (
+            with_intervals,  # most questions have no SELECT over an answer
+        )
 
         return with_intervals(result, settled, values, self.intervals, public)

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dpsql.answer.result import Result
 from dpsql.core.unit import Neighbours
-from dpsql.errors import NotComputed, UnknownGroups
+from dpsql.errors import PostprocessFailed, UnknownGroups
 from dpsql.executors.base import Engine, Store, checked_word, engine_for
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
-from dpsql.release.release import Released
+from dpsql.release.release import ReleasedValues
 from dpsql.schema.argument_names import checked_names
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
-from dpsql.session.described import described
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.prepared_query import PreparedQuery, cost_in_words
-from dpsql.session.public_tables import chooses_bounds, public_data, shown_in, stores_of, zone_of
-from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
-from dpsql.session.table import Table
+from dpsql.session.tables.call_tables import described
+from dpsql.session.tables.public_tables import chooses_bounds, public_data, shown_in, stores_of, zone_of
+from dpsql.session.tables.table import Table
+from dpsql.session.unit_hints import units_that_may_be_missing
 from dpsql.sources.frames import with_categories
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import BoundWords, KeyWords, Scalars
-    from dpsql.session.table import Source
+    from dpsql.schema.argument_types import BoundWords, KeyWords, Scalars
+    from dpsql.session.tables.table import Source
 
 
 @checked_names
@@ -110,7 +110,7 @@ def query(
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _CallTables:
     """Tables that can be asked about once: what is declared of them, where their rows are, and what adds these up."""
 
     catalog: Catalog
@@ -118,7 +118,7 @@ class _Opened:
     engine: Engine
 
 
-def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resources, zone: str) -> _Opened:
+def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resources, zone: str) -> _CallTables:
     frames, tables = described(data, words)
     tables = shown_in(tables, zone)
     private = {name: frame for name, frame in frames.items() if not tables[name.casefold()].public}
@@ -128,10 +128,12 @@ def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resourc
         for name, frame in frames.items()
     }
     public = public_data(stores)
-    return _Opened(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
+    return _CallTables(Catalog(tables, any_name=not isinstance(data, Mapping), public=public), stores, runs)
 
 
-def _prepared(sql: str, opened: _Opened, relation: Neighbours, terms: Terms, how: Mapping[str, Any]) -> PreparedQuery:
+def _prepared(
+    sql: str, opened: _CallTables, relation: Neighbours, terms: Terms, how: Mapping[str, Any]
+) -> PreparedQuery:
     """The question ready to run. Raises as `prepare`; of unknown groups with who would be hidden."""
 
     def ask(terms: Terms) -> PreparedQuery:
@@ -145,14 +147,14 @@ def _prepared(sql: str, opened: _Opened, relation: Neighbours, terms: Terms, how
         raise who_is_hidden(refusal, ask, terms) from None
 
 
-def _answer(prepared: PreparedQuery, opened: _Opened) -> Result:
-    released: list[Released] = []
+def _answer(prepared: PreparedQuery, opened: _CallTables) -> Result:
+    released: list[ReleasedValues] = []
     public = opened.catalog.public
     with open_tables(prepared.releases, opened.stores, opened.engine) as tables:
         for place, release in enumerate(prepared.releases):
             try:
                 prior = prepared.prior(place, dict(enumerate(released)), stores_of(public))
-            except NotComputed as error:
+            except PostprocessFailed as error:
                 held = prepared.answers(dict(enumerate(released)))
                 raise error.with_answers(held, "Ask again with other SQL over them.") from None
             released.append(run(release, tables, prior))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.answer.reading import explained, unit_of
+from dpsql.answer.explanation_builder import explained, unit_of
 from dpsql.errors import BudgetExceeded, DPSQLError, UnknownGroups
-from dpsql.release.groups import with_delta
 from dpsql.release.release import Release
+from dpsql.release.selection.groups import with_delta
 from dpsql.session.prepare import Terms
 from dpsql.session.prepared_query import PreparedQuery
 

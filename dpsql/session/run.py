@@ -8,20 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpsql.core.exact import ExactPlan
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InternalError, InvalidSchema, UnsupportedSQL
 from dpsql.executors.base import Engine, OpenSources, Store, executor_of
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import NotEnoughMemory, remedy
-from dpsql.plan.earlier import tried_with
-from dpsql.release.release import Release, Released
+from dpsql.plan.prior_releases import tried_with
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
-from dpsql.session.constant_tables import constant_tables
-from dpsql.session.public_tables import public_stores
-from dpsql.session.trial import tried
+from dpsql.session.dry_run import tried
+from dpsql.session.tables.constant_tables import constant_tables
+from dpsql.session.tables.public_tables import public_stores
 
 if TYPE_CHECKING:
-    from dpsql.session.earlier import Seen
+    from dpsql.session.multi_step.prior_releases import PriorReleases
 
 
 def check_engine(release: Release, engine: Engine) -> None:
@@ -54,7 +54,7 @@ def open_tables(releases: Iterable[Release], stores: Mapping[str, Store], engine
     if engine is PANDAS:  # whose rows are here
         yield OpenTables(stores, engine, None)
         return
-    from dpsql.session.contents import tables_read  # frames need no reader of files
+    from dpsql.session.tables.file_versions import tables_read  # frames need no reader of files
 
     read = {name for release in releases for plan in release.plans for name in tables_read(plan.source)}
     there = {name: store for name, store in stores.items() if name.casefold() in read}
@@ -75,7 +75,9 @@ def _tried_with(release: Release) -> tuple[ExactPlan, ...]:
     return tuple(map(tried_with, release.plans))
 
 
-def run(release: Release, tables: OpenTables, seen: Seen | None = None, *, paid: bool = True) -> Released:
+def run(
+    release: Release, tables: OpenTables, seen: PriorReleases | None = None, *, paid: bool = True
+) -> ReleasedValues:
     """The released values of a release over tables that are open. paid: whether it was charged, for messages; seen:
     what earlier releases of the statement showed, put into what the engine is asked for, and into nothing that losses
     are made of.
@@ -85,7 +87,7 @@ def run(release: Release, tables: OpenTables, seen: Seen | None = None, *, paid:
     before they are paid for (`trial`); what fails there stays charged.
     Raises InternalError.
     """
-    released: Released | None = None
+    released: ReleasedValues | None = None
     failure: Exception | None = None
     reading = False
     try:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.lines import Entry
-from dpsql.core.ledger.sharing import ChargedAhead, NothingCharged, Request
+from dpsql.core.ledger.sharing import PriorCharge, Request, ZeroCharge
 from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.core.row_work import unit_work
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError, UnsupportedSQL
-from dpsql.release.release import Release, Released
-from dpsql.session.handed_on import from_bytes, in_bytes
+from dpsql.release.release import Release, ReleasedValues
+from dpsql.session.cache.cached_answers import Question, Replay
+from dpsql.session.costs import Quote, program_footer
 from dpsql.session.prepared_query import PreparedQuery
-from dpsql.session.quote import Quote, program_footer
-from dpsql.session.replay import Question, Replay
+from dpsql.session.serialized_plan import from_bytes, in_bytes
 from dpsql.session.session import Session
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dpsql.core.ledger.account import Part
     from dpsql.session.owner_file import Schema
     from dpsql.session.run import OpenTables
-    from dpsql.session.server_words import ServerWords
-    from dpsql.session.table import Table
+    from dpsql.session.server_settings import ServerWords
+    from dpsql.session.tables.table import Table
 
 
 class ServedSession(Session):
@@ -178,7 +178,7 @@ class ServedSession(Session):
         self._ledger.dry = True
         try:
             self.query(**terms)
-        except NothingCharged:
+        except ZeroCharge:
             pass
         finally:
             self._ledger.dry = False
@@ -189,7 +189,7 @@ class ServedSession(Session):
         self._ledger.ahead = True
         try:
             self.query(**{**terms, "fresh": True})  # no claim: whoever runs it makes that
-        except ChargedAhead:
+        except PriorCharge:
             pass
         finally:
             self._ledger.ahead = False
@@ -215,20 +215,20 @@ class ServedSession(Session):
 
     def _known(
         self, releases: Sequence[Release], questions: Sequence[Question | None], *, fresh: bool
-    ) -> list[Released | None]:
+    ) -> list[ReleasedValues | None]:
         request = self._ledger.request
         if request is None or not request.before:
             return super()._known(releases, questions, fresh=fresh)
         return self._replay.recall_own(releases, request.before)
 
-    def _recalled(self, question: Question | None, release: Release) -> Released | None:
+    def _recalled(self, question: Question | None, release: Release) -> ReleasedValues | None:
         """What was answered before is said by a request that has its charge."""
         request = self._ledger.request
         return super()._recalled(question, release) if request is None or not request.before else None
 
     def _released(
         self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
-    ) -> tuple[list[Released], list[int], tuple[str, ...]]:
+    ) -> tuple[list[ReleasedValues], list[int], tuple[str, ...]]:
         """As every session does; under a request that says what was answered before, by that alone. What is shown is
         what the ledger keeps."""
         before = () if self._ledger.request is None else self._ledger.request.before

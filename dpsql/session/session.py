@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 from dpsql.answer.result import Result
 from dpsql.core.conversion import rho_for
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.exceeded import Asked
-from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.exceeded import RequestedTerms
+from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.lines import Entry
 from dpsql.core.loss import as_delta, as_epsilon
@@ -23,30 +23,30 @@ from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError, UnknownGr
 from dpsql.executors.base import Engine, Store, engine_for
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.executors.resources import Resources
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.argument_names import checked_methods
-from dpsql.session.contents import Contents, catalog_of, check_unchanged, versioned
-from dpsql.session.foreign import checked_dialect
-from dpsql.session.opening import Place, Wanted, check, opened
+from dpsql.session.cache.cached_answers import Question, Replay
+from dpsql.session.costs import paid_again
+from dpsql.session.dialects import checked_dialect
+from dpsql.session.ledger_setup import LedgerSettings, Place, check, opened
+from dpsql.session.multi_step.queries import ProgramQuestions
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Terms, prepare
-from dpsql.session.program_questions import ProgramQuestions
-from dpsql.session.public_tables import chooses_bounds, public_data, resolved, shown_in, zone_of
-from dpsql.session.quote import paid_again
-from dpsql.session.replay import Question, Replay
-from dpsql.session.row_units import units_that_may_be_missing
 from dpsql.session.run import check_engine, open_tables, run
-from dpsql.session.table import Table, as_table
-from dpsql.session.table_states import read_once
-from dpsql.session.table_units import units_of, units_read
-from dpsql.session.tables import adding_up, all_tables, named
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables.declared_tables import adding_up, all_tables, named
+from dpsql.session.tables.file_versions import Contents, catalog_of, check_unchanged, versioned
+from dpsql.session.tables.public_tables import chooses_bounds, public_data, resolved, shown_in, zone_of
+from dpsql.session.tables.table import Table, as_table
+from dpsql.session.tables.table_states import read_once
+from dpsql.session.tables.table_units import units_of, units_read
+from dpsql.session.unit_hints import units_that_may_be_missing
+from dpsql.sql.names.catalog import Catalog
 
 if TYPE_CHECKING:
-    from dpsql.schema.said import Scalars
-    from dpsql.session.earlier import Seen
+    from dpsql.schema.argument_types import Scalars
+    from dpsql.session.multi_step.prior_releases import PriorReleases
     from dpsql.session.prepared_query import PreparedQuery
-    from dpsql.session.table import Source
+    from dpsql.session.tables.table import Source
 
 
 @checked_methods
@@ -118,7 +118,7 @@ class Session(ProgramQuestions):
         self._unsaid: tuple[str, ...] = ()
         self._contents: Contents = {}
         given, self._place = named(tables), Place.of(ledger, schema)
-        check(wanted := Wanted(budget, accountant, neighbours), schema)
+        check(wanted := LedgerSettings(budget, accountant, neighbours), schema)
         added = self._take(given, schema)
         self._ledger = opened(wanted, schema, self._place, analyst=analyst, anchor=anchor)  # last: it makes a file
         self._begin(added)
@@ -205,13 +205,13 @@ class Session(ProgramQuestions):
         return self._ledger.neighbours
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> SpentBudget:
         """What all answers so far have cost together: the smaller epsilon of the filters that still hold, with its
         delta, and the sum of rhos."""
         return self._ledger.spent
 
     @property
-    def remaining(self) -> Remaining:
+    def remaining(self) -> RemainingBudget:
         """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho."""
         return self._ledger.remaining
 
@@ -298,14 +298,21 @@ class Session(ProgramQuestions):
         return how_far_off(refusal, self._asking(sql, how), self._terms(asked))
 
     def _drawn(
-        self, release: Release, sql: str, question: Question | None, *, fresh: bool, plain: bool, seen: tuple[Seen, ...]
-    ) -> tuple[Released, bool, tuple[str, ...]]:
+        self,
+        release: Release,
+        sql: str,
+        question: Question | None,
+        *,
+        fresh: bool,
+        plain: bool,
+        seen: tuple[PriorReleases, ...],
+    ) -> tuple[ReleasedValues, bool, tuple[str, ...]]:
         """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
         notes. A charge that comes to no answer stays, and whoever waited for it asks anew. seen: what earlier releases
         of the statement showed."""
         ledger = self._ledger
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
-        asked = Asked(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
+        asked = RequestedTerms(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
         units = units_read(release.query, self._catalog.tables)
         claimed = not fresh and question is not None and question.lasting
         again: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ _RESERVED = {word for phrase in KEYWORDS for word in phrase.split()} - {"DATE", 
 
 def words() -> list[str]:
     """Keywords, then functions with their bracket."""
-    from dpsql.sql.spellings import written_names  # which knows the parser, and a prompt can do without at first
+    from dpsql.sql.syntax.spellings import written_names  # which knows the parser, and a prompt can do without at first
 
     functions = {*written_names(), *AGGREGATES, *_MORE_AGGREGATES}
     called = (f"{name}(" for name in functions - {"CASE", "CAST", "EXTRACT"} if _BARE.fullmatch(name))

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpsql.errors import InvalidArgument
 from dpsql.schema.text_format import TEXT_WORDS
-from dpsql.shell.opening import Opening
 from dpsql.shell.parser import Parser, number
+from dpsql.shell.session_setup import SessionSetup
 from dpsql.shell.text_options import add_text_words, text_words
 
 _DESCRIPTION = """\
@@ -77,8 +77,8 @@ class Arguments(argparse.Namespace):
     multiline: bool | None
 
     @property
-    def opening(self) -> Opening:
-        return Opening(
+    def opening(self) -> SessionSetup:
+        return SessionSetup(
             self.files,
             self.schema,
             self.budget,

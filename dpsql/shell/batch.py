@@ -11,21 +11,21 @@ from pathlib import Path
 from dpsql.core.loss import as_epsilon
 from dpsql.errors import BudgetExceeded, ConfirmationRequired, DPSQLError, InvalidArgument, did_you_mean
 from dpsql.remote.client import RemoteSession, connect
+from dpsql.session.parameter_values import parameter
 from dpsql.session.session import Session
-from dpsql.session.typed import parameter
 from dpsql.shell.arguments import Arguments, parse
-from dpsql.shell.asker import Asker
-from dpsql.shell.commands import not_here
-from dpsql.shell.consent import BATCH_HINT, PROMPT_HINT, Consent, asked_on_a_line
 from dpsql.shell.demo import DEMO, demo_arguments
 from dpsql.shell.exits import Exit, tell
-from dpsql.shell.modes import BOX, CSV, PARQUET
-from dpsql.shell.opening import Opening, open_session
-from dpsql.shell.progress import waiting
-from dpsql.shell.prompt import Prompt
+from dpsql.shell.output.modes import BOX, CSV, PARQUET
+from dpsql.shell.output.progress import waiting
+from dpsql.shell.output.streams import say, text_of
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.commands import not_here
+from dpsql.shell.prompt.consent import BATCH_HINT, PROMPT_HINT, Consent, asked_on_a_line
+from dpsql.shell.prompt.prompt import Prompt
+from dpsql.shell.session_setup import SessionSetup, open_session
 from dpsql.shell.shell import MOST_ROWS, Shell
 from dpsql.shell.statements import names_asked_for, statements
-from dpsql.shell.streams import say, text_of
 from dpsql.version import __version__
 
 
@@ -47,7 +47,7 @@ def run(argv: Sequence[str]) -> int:
         return run_batch(shell, asked, fresh=arguments.fresh)
 
 
-def opened(arguments: Arguments, opening: Opening | None) -> tuple[Session | RemoteSession, list[str], float]:
+def opened(arguments: Arguments, opening: SessionSetup | None) -> tuple[Session | RemoteSession, list[str], float]:
     """The session that is asked, what is to be said of it, and how long its tables took to load. Raises DPSQLError."""
     if opening is None:
         return connect(arguments.connect or "", token_file=arguments.token_file), [], 0.0

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from dpsql.errors import DPSQLError
 from dpsql.shell.exits import Exit, tell
+from dpsql.shell.output.streams import OutputFailed, finish_output, let_go_of_output, ready_output, say
 from dpsql.shell.owner.words import run_command
-from dpsql.shell.streams import OutputFailed, finish_output, let_go_of_output, ready_output, say
 
 
 def main(argv: Sequence[str] | None = None) -> int:

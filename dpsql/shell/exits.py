@@ -7,8 +7,8 @@ from enum import IntEnum
 
 from dpsql.errors import DPSQLError
 from dpsql.session.advice import Place, error_text
-from dpsql.shell.colours import alarming
-from dpsql.shell.streams import say
+from dpsql.shell.output.colours import alarming
+from dpsql.shell.output.streams import say
 
 
 class Exit(IntEnum):

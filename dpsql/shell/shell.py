@@ -10,14 +10,14 @@ from pathlib import Path
 
 from dpsql.answer.travelling import Travelling
 from dpsql.errors import DPSQLError, InvalidArgument
-from dpsql.shell.asker import Asker
-from dpsql.shell.colours import dim
-from dpsql.shell.folding import folded
-from dpsql.shell.listing import listing_of
-from dpsql.shell.modes import BOX, FOR_PEOPLE, PARQUET, Shown, checked_mode, written
-from dpsql.shell.pager import Pager
-from dpsql.shell.streams import FileFailed, say, say_bytes
-from dpsql.shell.target import Target
+from dpsql.shell.output.colours import dim
+from dpsql.shell.output.folding import folded
+from dpsql.shell.output.listing import listing_of
+from dpsql.shell.output.modes import BOX, FOR_PEOPLE, PARQUET, Shown, checked_mode, written
+from dpsql.shell.output.streams import FileFailed, say, say_bytes
+from dpsql.shell.output.target import Target
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.pager import Pager
 
 MOST_ROWS = 60
 _WITHHELD = "how long an answer takes may depend on the rows, so it is not told"

@@ -27,7 +27,7 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitStatements:
     """Statements that a semicolon ended, and the text after the last one.
 
     Both begin with their first word: blanks and comments before it are left out, and so is a statement that holds
@@ -38,7 +38,7 @@ class Split:
     rest: str
 
 
-def split(text: str) -> Split:
+def split(text: str) -> SplitStatements:
     """Cut the text at the semicolons that stand outside '...', "...", $$...$$, -- and /* */ (which may be nested)."""
     finished: list[str] = []
     start: int | None = None  # where the current statement begins; None before its first word
@@ -49,7 +49,7 @@ def split(text: str) -> Split:
             start = None
         elif kind != "blank" and start is None:
             start = begin
-    return Split(tuple(finished), "" if start is None else text[start:])
+    return SplitStatements(tuple(finished), "" if start is None else text[start:])
 
 
 def statements(text: str) -> list[str]:

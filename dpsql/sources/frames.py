@@ -15,15 +15,15 @@ import pandas as pd
 from pandas.api.extensions import ExtensionDtype
 
 from dpsql.errors import InvalidSchema
+from dpsql.schema.column_declarations import Pair, Within
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration, Stored
-from dpsql.schema.words import Pair, Within
+from dpsql.schema.declaration import Declaration, StoredColumn
 
 if TYPE_CHECKING:
     from dpsql.schema.text_format import TextFormat
 
 
-def stored_columns(frame: pd.DataFrame) -> list[Stored]:
+def stored_columns(frame: pd.DataFrame) -> list[StoredColumn]:
     """Names, types and nullability by dtype. dtypes count as public: one NULL turns an int64 column into float64,
     so declare types where even that must not show. Raises InvalidSchema for names that are not text."""
     for name in frame.columns:
@@ -35,9 +35,9 @@ def stored_columns(frame: pd.DataFrame) -> list[Stored]:
     return [_stored(name, dtype) for name, dtype in zip(frame.columns, dtypes, strict=True)]
 
 
-def _stored(name: str, dtype: object) -> Stored:
+def _stored(name: str, dtype: object) -> StoredColumn:
     kind = _type_of(dtype)
-    return Stored(name, kind, _can_hold_null(dtype), _storage(dtype, kind))
+    return StoredColumn(name, kind, _can_hold_null(dtype), _storage(dtype, kind))
 
 
 def _storage(dtype: object, kind: Type) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from dpsql.errors import InvalidArgument, InvalidSchema, did_you_mean
 from dpsql.sources.arrow import framed, needs_arrow, run
-from dpsql.sources.stored import Brought, ParquetFiles, stamps_of
+from dpsql.sources.stored import ExternalFrame, ParquetFiles, stamps_of
 
 
 def brought(source: object, table: object = None) -> object:
@@ -42,7 +42,7 @@ def as_files(source: object) -> ParquetFiles | None:
     return source if isinstance(source, ParquetFiles) else None
 
 
-def _of_relation(relation: Any, name: str) -> Brought:
+def _of_relation(relation: Any, name: str) -> ExternalFrame:
     arrow = needs_arrow("a relation of DuckDB")
     return _run(lambda: _in_utc(arrow, relation.to_arrow_table()), name)
 
@@ -57,11 +57,11 @@ def _in_utc(arrow: Any, table: Any) -> Any:
     return table
 
 
-def _run(program: Any, name: str) -> Brought:
+def _run(program: Any, name: str) -> ExternalFrame:
     """The rows that a program gives."""
     frame = run(lambda: framed(program()), name)
     assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
-    return Brought(frame, name)
+    return ExternalFrame(frame, name)
 
 
 # Tables of a connection.

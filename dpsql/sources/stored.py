@@ -67,7 +67,7 @@ class DatabaseTable:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Brought:
+class ExternalFrame:
     """What a program of the owner's gave, once: a DataFrame of Arrow's columns (`programs`). It changes no more."""
 
     frame: pd.DataFrame

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dpsql.core.goal import Goal
     from dpsql.plan.program import Program
-    from dpsql.sql.bind import Bound
-    from dpsql.sql.catalog import Catalog
-    from dpsql.sql.parameters import Params
+    from dpsql.sql.bind.statement import BoundStatement
+    from dpsql.sql.names.catalog import Catalog
+    from dpsql.sql.syntax.parameters import Params
 
 
-def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, bool, Goal | None]:
+def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[BoundStatement, bool, Goal | None]:
     """The bound query, whether EXPLAIN PRIVACY stood before it, and what WITHIN after it asks. Raises a QueryRefused,
     InvalidPrivacyParameter."""
-    from dpsql.sql.bind import bind
-    from dpsql.sql.parse import parse
+    from dpsql.sql.bind.statement import bind
+    from dpsql.sql.syntax.parse import parse
 
     statement = parse(sql)
     return bind(statement, catalog, params), statement.explain, statement.goal
@@ -28,6 +28,6 @@ def plan_of(sql: object, catalog: Catalog, params: Params = ()) -> tuple[Bound, 
 def program_of(sql: str, catalog: Catalog, params: Params = ()) -> tuple[Program, bool] | None:
     """A text as releases and SQL over them, and whether EXPLAIN PRIVACY stood before it; None where it has no SQL over
     a release. Raises a QueryRefused."""
-    from dpsql.sql.steps import program_of  # most questions are of one step
+    from dpsql.sql.boundary.statements import program_of  # most questions are of one step
 
     return program_of(sql, catalog, params)

@@ -11,7 +11,7 @@ import numpy as np
 from shared import BETTER, LAPLACE, adult, label, panels, run, save, show
 
 from dpsql.accuracy import choice, exponential, permute_and_flip
-from dpsql.core import exponential as choosing
+from dpsql.core.mechanisms import exponential as choosing
 
 EPSILONS = ("1", "0.0002")
 WORST = {"exponential": exponential, "permute_and_flip": permute_and_flip}

@@ -10,7 +10,7 @@ import numpy as np
 from shared import BETTER, LAPLACE, WORSE, label, panels, run, save, show
 
 from dpsql.accuracy import gaussian, laplace
-from dpsql.core.samplers import discrete_laplace
+from dpsql.core.mechanisms.samplers import discrete_laplace
 
 SCALE, SIZES, RUNS = 100, (16, 1024), 2000  # the scale of a count at epsilon 0.01
 

@@ -17,7 +17,7 @@ from mpmath import mp, mpf
 
 from dpsql import accounting
 from dpsql.accounting import (
-    Approx,
+    ApproximateStep,
     Concentrated,
     Gaussian,
     Laplace,
@@ -130,11 +130,14 @@ def test_bad_events(bad):
     for make in (Laplace, Gaussian, Pure, Concentrated, lambda x: Laplace(1, x), lambda x: Gaussian(1, x)):
         with pytest.raises(InvalidPrivacyParameter):
             make(bad)
-    for make in (lambda x: Approx(x or -1, 0.1), lambda x: Approx(1, x)):  # an epsilon of 0 is an own delta alone
+    for make in (
+        lambda x: ApproximateStep(x or -1, 0.1),
+        lambda x: ApproximateStep(1, x),
+    ):  # an epsilon of 0 is an own delta alone
         with pytest.raises(InvalidPrivacyParameter):
             make(bad)
     with pytest.raises(InvalidPrivacyParameter):
-        Approx(1, 1)
+        ApproximateStep(1, 1)
     for count in (0, -1, 1.0, math.nan, True, "1", 10**9 + 1):
         with pytest.raises(InvalidPrivacyParameter):
             Pure(1, count=count)
@@ -153,7 +156,7 @@ def test_events_hold_fractions_and_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Pure(1).epsilon = Fraction(1, 2)
     assert dataclasses.replace(Pure(1), count=3) == Pure(1, 3)
-    for event in (Laplace(1), Gaussian(1), Pure(1), Approx(1, 0.1), Concentrated(1)):
+    for event in (Laplace(1), Gaussian(1), Pure(1), ApproximateStep(1, 0.1), Concentrated(1)):
         assert not hasattr(event, "__dict__")
 
 
@@ -181,12 +184,12 @@ def test_sums_of_many_unequal_fractions_are_quick_and_upward():
 
 
 def test_own_deltas_come_off_first():
-    assert basic([Approx(0.5, 1e-6, count=2)], 2e-6) == 1
-    assert math.isnan(basic([Approx(0.5, 1e-6, count=2)], 1.99e-6))
-    events = [Approx(0.5, 1e-6, count=4), Gaussian(2)]
+    assert basic([ApproximateStep(0.5, 1e-6, count=2)], 2e-6) == 1
+    assert math.isnan(basic([ApproximateStep(0.5, 1e-6, count=2)], 1.99e-6))
+    events = [ApproximateStep(0.5, 1e-6, count=4), Gaussian(2)]
     assert basic(events, 1e-5) == pytest.approx(2 + gaussian_epsilon(2, 6e-6), rel=1e-9)
     assert math.isnan(basic(events, 4e-6))
-    own = [Approx(0.05, 5e-8, count=100)]
+    own = [ApproximateStep(0.05, 5e-8, count=100)]
     for account in (advanced, zcdp, zcdp_classic, rdp):
         assert account(own, 1e-5) == pytest.approx(account(LAPLACES if account is not rdp else [Pure(0.05, 100)], 5e-6))
     # 1 - (1 - delta)/prod(1 - own delta), Kairouz, Oh, Viswanath 2015, theorem 3.3
@@ -195,7 +198,7 @@ def test_own_deltas_come_off_first():
 
 
 def test_steps_that_have_a_delta_alone():
-    alone = [Approx(0, 1e-6, count=4)]
+    alone = [ApproximateStep(0, 1e-6, count=4)]
     assert (compare(alone, D)["epsilon"] == 0).all()
     assert (compare(alone, 4e-6)["epsilon"] == 0).all()
     assert rdp_at(alone, D, 3) == 0
@@ -219,7 +222,7 @@ def test_without_delta_only_pure_epsilons_hold():
     found = compare([Pure(0.25, count=2)], 0)["epsilon"]
     assert found[["basic", "kov", "rdp", "pld"]].tolist() == [0.5] * 4
     assert found[["advanced", "zcdp_classic", "zcdp"]].isna().all()
-    for events in (GAUSSIANS, [Concentrated(1)], [Pure(1), Gaussian(1)], [Approx(1, 1e-9)]):
+    for events in (GAUSSIANS, [Concentrated(1)], [Pure(1), Gaussian(1)], [ApproximateStep(1, 1e-9)]):
         assert compare(events, 0)["epsilon"].isna().all()
     assert rdp_at([Pure(0.25, count=2)], 0, math.inf) == 0.5
     assert math.isnan(rdp_at([Pure(0.25, count=2)], 0, 50))
@@ -228,7 +231,7 @@ def test_without_delta_only_pure_epsilons_hold():
 
 def test_advanced_of_unequal_steps():
     """sqrt(2 ln(1/slack) sum eps^2) + sum eps (e^eps - 1); with Gaussians half of delta is the slack."""
-    events = [Pure(0.1, count=3), Laplace(5), Approx(0.3, 1e-6)]
+    events = [Pure(0.1, count=3), Laplace(5), ApproximateStep(0.3, 1e-6)]
     epsilons = [0.1, 0.1, 0.1, 0.2, 0.3]
     drift = sum(e * math.expm1(e) for e in epsilons)
     spread = math.sqrt(-2 * math.log(1e-5 - 1e-6) * sum(e * e for e in epsilons))
@@ -292,7 +295,7 @@ def test_kov_of_very_many():
 def test_kov_needs_one_epsilon():
     assert math.isnan(kov([Pure(0.1), Pure(0.2)], D))
     assert math.isnan(kov([Pure(0.1), Gaussian(20)], D))
-    assert kov([Pure(0.1), Laplace(10), Approx(0.1, 1e-30)], D) == pytest.approx(kov([Pure(0.1, count=3)], D))
+    assert kov([Pure(0.1), Laplace(10), ApproximateStep(0.1, 1e-30)], D) == pytest.approx(kov([Pure(0.1, count=3)], D))
 
 
 # Gaussians
@@ -421,7 +424,7 @@ def random_ledger(rng):
                 Laplace(1 / weight, 1, count),
                 Gaussian(1 / weight, 1, count),
                 Pure(weight, count),
-                Approx(weight, 1e-16, count),
+                ApproximateStep(weight, 1e-16, count),
             )[kind]
         )
     return events
@@ -454,7 +457,7 @@ def test_tighter_accountants_and_smaller_ledgers_cost_less(seed):
         [Pure(1e-9)],
         [Pure(1e-9, count=10**6), Gaussian(1e9, count=10**6)],
         [Pure(1000, count=10**6)],
-        [Laplace(0.001), Gaussian(0.001), Approx(1000, 0.1)],
+        [Laplace(0.001), Gaussian(0.001), ApproximateStep(1000, 0.1)],
         [Concentrated(1e-18), Concentrated(1e6, count=10**6)],
         [Pure(1e50, count=10**9), Gaussian(1e-50, 1e50, count=10**9), Laplace(1e-50, 1e50)],
         [Pure(1e-50), Gaussian(1e50, 1e-50), Laplace(1e50, 1e-50)],
@@ -468,7 +471,9 @@ def test_extremes_end_in_numbers_without_warnings(events, delta):
     assert not np.isinf(found).any()
     assert not (found < 0).any()
     known = found.drop(["kov", "pld", "advanced"])
-    assert delta in {0, 1e-100, 1e-12, 1e-5} or known.notna().all() or any(isinstance(e, Approx) for e in events)
+    assert (
+        delta in {0, 1e-100, 1e-12, 1e-5} or known.notna().all() or any(isinstance(e, ApproximateStep) for e in events)
+    )
 
 
 def test_a_thousand_unequal_entries_are_quick():
@@ -507,7 +512,7 @@ def check_rdp():
 
 def check_basic():
     assert basic([Pure(0.1, count=3), Pure(0.2)], 0) >= 0.5
-    assert basic([Approx(0.5, 1e-6)] * 9 + [Gaussian(1)], D) >= 4.5 + gaussian_epsilon(1, 1e-6)
+    assert basic([ApproximateStep(0.5, 1e-6)] * 9 + [Gaussian(1)], D) >= 4.5 + gaussian_epsilon(1, 1e-6)
 
 
 def check_advanced():

@@ -14,8 +14,8 @@ import pytest
 from dpsql.accounting import (
     RDP,
     ZCDP,
-    Approx,
     ApproxDP,
+    ApproximateStep,
     Concentrated,
     Gaussian,
     Laplace,
@@ -169,12 +169,12 @@ def test_rules_for_pure_steps():
 
 def test_the_rule_for_approximate_steps_holds_at_its_epsilon():
     """(k e, d(e) (e^(ke) - 1)/(e^e - 1)) at the e that it found; d of an (epsilon, delta)-DP step by its worst case."""
-    found = table(Approx(1, 1e-8), 4, 1e-5)
+    found = table(ApproximateStep(1, 1e-8), 4, 1e-5)
     assert found.drop("approximate").isna().all()
     e = found["approximate"] / 4
     worst = 1e-8 + (1 - 1e-8) * max(0.0, math.e - math.exp(e)) / (1 + math.e)
     assert worst * math.expm1(4 * e) / math.expm1(e) <= 1e-5
-    assert table(Approx(1, 1e-6), 4, 1e-6).isna().all()
+    assert table(ApproximateStep(1, 1e-6), 4, 1e-6).isna().all()
 
 
 def test_rules_for_concentrated_steps():
@@ -184,7 +184,9 @@ def test_rules_for_concentrated_steps():
     assert found["zcdp"] <= found["approximate"] <= 1.5 * found["zcdp"]
 
 
-@pytest.mark.parametrize("event", [Gaussian(50), Laplace(20), Pure(0.05), Approx(0.05, 1e-9), Concentrated(1e-4)])
+@pytest.mark.parametrize(
+    "event", [Gaussian(50), Laplace(20), Pure(0.05), ApproximateStep(0.05, 1e-9), Concentrated(1e-4)]
+)
 def test_larger_groups_cost_more(event):
     columns = [group_privacy(event, size, 1e-5)["epsilon"] for size in (1, 2, 5, 20)]
     for smaller, larger in pairwise(columns):

@@ -15,7 +15,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from dpsql.accounting import (
-    Approx,
+    ApproximateStep,
     Concentrated,
     Gaussian,
     Laplace,
@@ -129,11 +129,11 @@ def test_many_gaussians_beside_a_laplace_of_no_weight():
 
 def test_own_deltas_are_infinite_losses():
     truth = root(lambda e: responses_delta((1.0, 1.0, 0.3), e), 1 - (1 - 1e-5) / (1 - 1e-6) ** 2, 2.3)
-    close(pld([Approx(1, 1e-6, count=2), Pure(0.3)], 1e-5), truth)
-    assert pld([Approx(1, 1e-6)], 1e-6) == 1
-    assert pld([Approx(1, 1e-6), Pure(0.5)], 1e-6) == 1.5
-    assert math.isnan(pld([Approx(1, 1e-6), Gaussian(1)], 1e-6))
-    assert math.isnan(pld([Approx(1, 1e-6, count=2)], 1e-6))
+    close(pld([ApproximateStep(1, 1e-6, count=2), Pure(0.3)], 1e-5), truth)
+    assert pld([ApproximateStep(1, 1e-6)], 1e-6) == 1
+    assert pld([ApproximateStep(1, 1e-6), Pure(0.5)], 1e-6) == 1.5
+    assert math.isnan(pld([ApproximateStep(1, 1e-6), Gaussian(1)], 1e-6))
+    assert math.isnan(pld([ApproximateStep(1, 1e-6, count=2)], 1e-6))
 
 
 def random_events(rng, size=4):
@@ -147,7 +147,7 @@ def random_events(rng, size=4):
                 return Gaussian(round(1 / weight, 4), count=count)
             case "pure":
                 return Pure(weight, count=count)
-        return Approx(weight, 1e-15, count=count)
+        return ApproximateStep(weight, 1e-15, count=count)
 
     return [one() for _ in range(rng.randint(1, size))]
 
@@ -165,7 +165,7 @@ def other_library(events, h, pessimistic):
                 one = other.from_laplace_mechanism(float(1 / event.epsilon), use_connect_dots=pessimistic, **options)
             case Gaussian():
                 one = other.from_gaussian_mechanism(float(event.sigma), use_connect_dots=pessimistic, **options)
-            case Pure() | Approx():
+            case Pure() | ApproximateStep():
                 lie = 2 / (1 + math.exp(event.epsilon))
                 one = other.from_randomized_response(lie, 2, **options)
         one = one.self_compose(event.count) if event.count > 1 else one
@@ -180,7 +180,7 @@ def test_random_ledgers_against_another_library(seed):
     events, delta = random_events(rng), rng.choice([1e-3, 1e-5, 1e-7, 1e-9])
     found = pld(events, delta)
     optimistic = other_library(events, 1e-4, False).get_epsilon_for_delta(delta)
-    upper = other_library(events, 1e-3 if any(isinstance(e, Pure | Approx) for e in events) else 1e-4, True)
+    upper = other_library(events, 1e-3 if any(isinstance(e, Pure | ApproximateStep) for e in events) else 1e-4, True)
     assert found >= optimistic * (1 - 1e-9)
     assert found <= upper.get_epsilon_for_delta(delta) * 1.003 + 1e-6
 
@@ -203,7 +203,7 @@ def test_delta_of_closed_forms():
         assert exact <= delta_of([Laplace(1)], epsilon) <= exact * (1 + 1e-3)
         assert delta_of([Gaussian(2, count=4)], epsilon) == pytest.approx(gaussian_delta(1, epsilon), rel=1e-9)
     assert delta_of([Pure(1), Laplace(1)], 2) == 0
-    assert delta_of([Approx(1, 0.25)], 1) == pytest.approx(0.25, rel=1e-9)
+    assert delta_of([ApproximateStep(1, 0.25)], 1) == pytest.approx(0.25, rel=1e-9)
     assert delta_of([], 0) == 0
     for steps in ([Gaussian(1), Pure(1)], [Gaussian(1), Laplace(1)], [Gaussian(1)]):
         assert 0 < delta_of(steps, 10**4) < 1e-300

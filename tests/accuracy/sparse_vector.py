@@ -32,7 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpsql.core.mechanisms import CubeLaplace, Reach, drawable
+from dpsql.core.mechanisms.noise import CubeLaplace, Reach, drawable
 
 IntArray: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ from scipy import integrate, stats
 
 import dpsql
 from dpsql.accuracy import Bound, choice, epsilon_for, exponential, gaussian, laplace, laplace_sum, permute_and_flip
-from dpsql.core.samplers import discrete_laplace
+from dpsql.core.mechanisms.samplers import discrete_laplace
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidPrivacyParameter
 from tests.seeding import seed
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.accuracy.linear_combinations import half_widths
 from dpsql.accuracy.truncated_sums import tail_of_sum
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 
 DIMENSIONS = (20, 130, 180, 260, 400)
 

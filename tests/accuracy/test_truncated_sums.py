@@ -12,10 +12,10 @@ from scipy.stats import gamma
 
 from dpsql.accuracy import linear_combinations, pairs
 from dpsql.accuracy.truncated_sums import FINE, tail_of_sum
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, SplitLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, SplitLaplace
 from dpsql.release.intervals.conditions import conditions, of_having
-from dpsql.release.intervals.given import Window
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.shown_conditions import Window
 from tests.measured import height_of
 from tests.release.given_shown import released_of
 from tests.release.test_intervals_of_chosen_rows import GAUSSIAN, HIDDEN, made_by, of_groups, shown

@@ -8,7 +8,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema
-from dpsql.session.row_units import units_that_may_be_missing
+from dpsql.session.unit_hints import units_that_may_be_missing
 from tests.seeding import seed
 
 BOUNDS = {"old": (0, 90), "gain": (0, 100_000), "z": (0, 100), "few": (0, 1), "middle": (0, 90)}

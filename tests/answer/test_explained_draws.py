@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer import reading
-from dpsql.core import mechanisms
-from dpsql.core.across import AcrossLaplace
+from dpsql.answer import explanation_builder as reading
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.mechanisms.group_vectors import GroupVectorLaplace
 
 FRAME = pd.DataFrame(
     {
@@ -33,7 +33,7 @@ LAWS = (
     mechanisms.SplitLaplace,
     mechanisms.DiscreteGaussian,
     mechanisms.RoundedGaussian,
-    AcrossLaplace,
+    GroupVectorLaplace,
 )
 SELECTS = (
     "COUNT(*)",
@@ -90,7 +90,7 @@ def check_what_is_said(told: dict[str, Any], drawn: list[Any]) -> None:
     said = Counter((each["mechanism"], f"{each['scale'] / each['granularity']:.9g}") for each in noisy)
     weighed = told["groups"]["strategy"] == "WEIGHTED_GAUSSIAN"  # whose noise is on nothing that is shown
     vectors = [law for law in drawn if not (counted or weighed) or said[law.name, f"{law.scale:.9g}"]]
-    many = [len(law.kinds) if isinstance(law, AcrossLaplace) else law.dimension for law in vectors]
+    many = [len(law.kinds) if isinstance(law, GroupVectorLaplace) else law.dimension for law in vectors]
     names = [(law.name, f"{law.scale:.9g}") for law in vectors]
     assert said == sum((Counter({name: each}) for name, each in zip(names, many, strict=True)), Counter())
     assert all(each["scale"] == 0 for each in told["releases"] if each["mechanism"] == "exact")

@@ -141,7 +141,7 @@ HOSTILE = (
 def test_keys_and_names_cannot_draw_run_or_break_any_form() -> None:
     """Each as a key and as the name of a column, in every form that there is."""
     from dpsql.answer.chart import chart
-    from dpsql.shell.modes import MODES, written
+    from dpsql.shell.output.modes import MODES, written
 
     frame = pd.DataFrame({"k": ["a"] * 5, "x": [1] * 5})
     asked = [("SELECT k, COUNT(*) AS n FROM t GROUP BY k", HOSTILE)]

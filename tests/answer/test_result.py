@@ -12,7 +12,7 @@ import dpsql
 from dpsql.answer.render import _digits, _intervals, _plain, _rounded_up, _values
 from dpsql.errors import InvalidArgument
 from dpsql.plan.expressions import Vector
-from dpsql.release import auto_bounds
+from dpsql.release.bounds import auto_bounds
 from dpsql.schema.columns import Type
 from tests.seeding import seed
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsql
-from dpsql.answer.forms import Column, as_arrow, as_csv, as_json
+from dpsql.answer.export_formats import Column, as_arrow, as_csv, as_json
 from dpsql.answer.render import names_of_ends
 from dpsql.errors import InvalidArgument
 from dpsql.schema.columns import Type

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer import writer
-from dpsql.answer.reading import explained
+from dpsql.answer import explanation_text as writer
+from dpsql.answer.explanation_builder import explained
 from dpsql.errors import BudgetExceeded, DPSQLError, MissingBounds, UnknownGroups
 from dpsql.plan.expressions import Column, Literal
-from dpsql.release.labels import Label
+from dpsql.release.output.labels import Label
 from dpsql.schema.columns import Type
 from dpsql.session.advice import Place, error_text
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import across
-from dpsql.executors.pandas import large_units, unit_sums
+from dpsql.core.mechanisms import group_vectors as across
+from dpsql.executors.pandas.units import large_units, unit_sums
 from tests.core import across_questions, unit_checks
 from tests.core import test_across as small
 from tests.core.across_questions import AROUND, FOLLOWING, check_around, check_following, check_rows_of_two
@@ -70,23 +70,23 @@ def let_sums_follow(patch: Patch) -> None:
 
 def draw_once_for_all_groups(patch: Patch) -> None:
     """Differences of groups would have no noise."""
-    honest = across.AcrossLaplace.draw
+    honest = across.GroupVectorLaplace.draw
 
     def draw(self: Any, cells: int) -> Any:
         drawn = honest(self, cells)
         return np.repeat(drawn[:, :1], cells, axis=1)
 
-    patch.setattr(across.AcrossLaplace, "draw", draw)
+    patch.setattr(across.GroupVectorLaplace, "draw", draw)
 
 
 def halve_the_noise_of_all_groups(patch: Patch) -> None:
-    honest = across.AcrossLaplace.calibrate.__func__  # type: ignore[attr-defined]
+    honest = across.GroupVectorLaplace.calibrate.__func__  # type: ignore[attr-defined]
 
     def calibrate(cls: Any, found: Any, epsilon: Fraction) -> Any:
         made = honest(cls, found, epsilon)
         return replace(made, exact_scale=made.exact_scale / 2)
 
-    patch.setattr(across.AcrossLaplace, "calibrate", classmethod(calibrate))
+    patch.setattr(across.GroupVectorLaplace, "calibrate", classmethod(calibrate))
 
 
 def count_people_by_group(patch: Patch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsql.core.across import ALL, EITHER
+from dpsql.core.mechanisms.group_vectors import ALL, EITHER
 from dpsql.release.release import Release
 from tests.core.checks import B, Shape, calibrated, distances
 from tests.core.slice_checks import check_alike

@@ -18,19 +18,19 @@ from typing import Any
 import pandas as pd
 
 import dpsql
-from dpsql.core.across import ALL, EITHER, AcrossLaplace
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import ExactPlan
 from dpsql.core.measurement import GroupsByChance, GroupsByThreshold, Share
-from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SplitLaplace
-from dpsql.core.staircase import Staircase
-from dpsql.core.weighted import GroupsByWeights
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import ALL, EITHER, GroupVectorLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, GaussianNoise, SplitLaplace
+from dpsql.core.mechanisms.staircase import Staircase
+from dpsql.core.selection.weighted import GroupsByWeights
 from dpsql.errors import InternalError
 from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
-from dpsql.release.auto_bounds import Searches
+from dpsql.release.bounds.auto_bounds import Searches
 from dpsql.release.choices import Draw
-from dpsql.release.levels import Levels
+from dpsql.release.levels.estimates import Levels
 from dpsql.release.release import Release
 from dpsql.schema.intervals import Interval
 from dpsql.session.session import Session
@@ -78,7 +78,7 @@ def combined(parts: Vectors, terms: Sequence[Sequence[tuple[int, int]]]) -> Vect
 
 def worth(noise: Any, differences: Sequence[tuple[int, ...]], *, most: int) -> tuple[Fraction, Fraction]:
     """(epsilon, rho) of a law whose vectors differ so, group by group. `most`: how many coordinates there are."""
-    if isinstance(noise, AcrossLaplace):
+    if isinstance(noise, GroupVectorLaplace):
         return _worth_across(noise, differences, most=most), F(0)
     assert isinstance(noise, Staircase) or noise.dimension == most, "noise of another dimension"
     if isinstance(noise, GaussianNoise):
@@ -104,7 +104,7 @@ def norm_by_class(change: Sequence[int], classes: Sequence[int]) -> int:
     return sum(largest.values())
 
 
-def _worth_across(noise: AcrossLaplace, differences: Sequence[tuple[int, ...]], *, most: int) -> Fraction:
+def _worth_across(noise: GroupVectorLaplace, differences: Sequence[tuple[int, ...]], *, most: int) -> Fraction:
     """Of noise for all groups together: the largest number, if those that have one draw together move together."""
     assert len(noise.kinds) == most, "noise of other coordinates"
     for place, kind in enumerate(noise.kinds):

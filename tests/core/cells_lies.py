@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import classes, reach, vertices
-from dpsql.executors.pandas import alternatives
+from dpsql.core.mechanisms import coordinate_classes as classes
+from dpsql.core.sensitivity import extreme_points as vertices
+from dpsql.core.sensitivity import norms as reach
+from dpsql.executors.pandas.sums import alternatives
 from tests.core import test_cells as cells
 from tests.core import test_reach as small
 from tests.core.test_reach import B, U

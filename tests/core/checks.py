@@ -24,16 +24,18 @@ import numpy as np
 import pandas as pd
 
 import dpsql
-from dpsql.core import mechanisms, samplers
-from dpsql.core.across import EACH, EITHER, AcrossLaplace
 from dpsql.core.exact import ExactTable, LatticeSum, Part
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.core.reach import sensitivity_of
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.group_vectors import EACH, EITHER, GroupVectorLaplace
+from dpsql.core.sensitivity.norms import sensitivity_of
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.core.unit import Neighbours
-from dpsql.executors.pandas import columns, groups
 from dpsql.executors.pandas import executor as pandas
+from dpsql.executors.pandas import groups
+from dpsql.executors.pandas.columns import declared_columns as columns
 from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.plan import facts
 from dpsql.plan.expressions import Expr, Fact, Vector
@@ -46,7 +48,7 @@ from dpsql.schema.columns import TableSchema
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.session import prepare
 from dpsql.sources.frames import stored_columns
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.measured import assert_across, by_chance, by_weights, height_of, norm_of
 
 Row = tuple[Any, ...]
@@ -329,7 +331,7 @@ def stacked(exact: ExactTable, times: int) -> ExactTable:
     return ExactTable((numbers, *keys), np.repeat(exact.parts, times, axis=1), exact.groups * times)
 
 
-class CopiesOf(AcrossLaplace):
+class CopiesOf(GroupVectorLaplace):
     """The same law for a table of copies (see `stacked`): a draw for all groups of each."""
 
     def draw(self, cells: int) -> Any:
@@ -358,12 +360,12 @@ def of_copies(made: Release) -> Release:
     found: list[Any] = []
     for each in made.measurements:
         noise = getattr(each, "noise", None)
-        copied = isinstance(noise, AcrossLaplace)
+        copied = isinstance(noise, GroupVectorLaplace)
         found.append(replace(each, noise=_copies(noise)) if copied else each)  # type: ignore[type-var,arg-type]
     return replace(made, measurements=tuple(found))
 
 
-def _copies(noise: AcrossLaplace) -> CopiesOf:
+def _copies(noise: GroupVectorLaplace) -> CopiesOf:
     return CopiesOf(noise.exact_scale, noise.dimension, noise.epsilon, noise.kinds)
 
 
@@ -478,7 +480,7 @@ RULES = (
 )
 
 
-def declared_of(measured: Measured, analysis: Analysis) -> tuple[float, float, float]:
+def declared_of(measured: MeasuredAggregation, analysis: Analysis) -> tuple[float, float, float]:
     """What the engine says of an aggregation's sum, or of its count where it has none, in the column's own units."""
     part: Part = count_of(measured)
     steps = 1

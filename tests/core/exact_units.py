@@ -22,11 +22,11 @@ import pyarrow as pa
 
 import dpsql
 from dpsql.core.exact import ExactTable
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
-from dpsql.session.public_tables import resolved
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables.public_tables import resolved
+from dpsql.sql.names.catalog import Catalog
 from tests.core.checks import U, cells_of
 from tests.core.unit_checks import KEYS, planned
 

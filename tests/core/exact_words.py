@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core import samplers
+from dpsql.core.mechanisms import samplers
 
 
 def decided_exactly(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.executors.pandas import blockwise, large_units, pairing, partials, slices
+from dpsql.executors.pandas import blockwise
+from dpsql.executors.pandas import unit_chunks as slices
+from dpsql.executors.pandas.joins import pairing
+from dpsql.executors.pandas.sums import partials
+from dpsql.executors.pandas.units import large_units
 from tests.core import unit_checks
 from tests.core.slice_checks import OF_FANNED, check_alike, check_limits_of_pairs
 from tests.core.unit_checks import G22, R2, R3, R4G3C2, Question
@@ -29,22 +33,22 @@ def let_positions_into_the_hash(patch: Patch) -> None:
 
 
 def limit_each_block_by_itself(patch: Patch) -> None:
-    honest = large_units._Chosen._least
+    honest = large_units._LeastHashes._least
 
     def least(self: Any, hashes: Any, groups: Any) -> Any:
         return np.arange(len(hashes)) if len(hashes) == len(self.blocks) else honest(self, hashes, groups)
 
-    patch.setattr(large_units._Chosen, "_least", least)
+    patch.setattr(large_units._LeastHashes, "_least", least)
 
 
 def forget_the_blocks_before(patch: Patch) -> None:
-    honest = large_units._Chosen.add
+    honest = large_units._LeastHashes.add
 
     def add(self: Any, number: int, block: Any, places: Any) -> None:
         self.__init__(self.limits, grouped=self.grouped)
         honest(self, number, block, places)
 
-    patch.setattr(large_units._Chosen, "add", add)
+    patch.setattr(large_units._LeastHashes, "add", add)
 
 
 def choose_groups_in_each_block(patch: Patch) -> None:
@@ -63,7 +67,7 @@ def forget_the_limit_of_a_group(patch: Patch) -> None:
     patch.setattr(large_units, "_Chosen", lambda limits, grouped: _chosen(limits, grouped=grouped and False))
 
 
-_chosen = large_units._Chosen
+_chosen = large_units._LeastHashes
 
 
 def clip_each_block_by_itself(patch: Patch) -> None:
@@ -106,7 +110,7 @@ def count_the_pairs_of_each_block(patch: Patch) -> None:
 
     def within(database: Any, node: Any, right: Any, most: int) -> bool:
         for left in blockwise.blocks(database, node.left, most):
-            meeting = pairing.Meeting.of(node, left if node.outer else left.settled(), right)
+            meeting = pairing.PairingJoin.of(node, left if node.outer else left.settled(), right)
             return int(meeting.runs.pairs.sum()) <= pairing.most_pairs(database.fan_out(node))
         return True
 

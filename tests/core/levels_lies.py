@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import reach
 from dpsql.core.cost import Cost
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, RoundedGaussian, SplitLaplace
+from dpsql.core.sensitivity import norms as reach
 from dpsql.core.unit import ContributionBound
-from dpsql.release import calibrate, level_shares
-from dpsql.release import levels as release_levels
-from dpsql.release.levels import Level, LevelNoise, Levels
+from dpsql.release import calibrate
+from dpsql.release.levels import estimates as release_levels
+from dpsql.release.levels import shares as level_shares
+from dpsql.release.levels.estimates import Level, LevelNoise, Levels
 from dpsql.session import prepare
 from tests.core.checks import B, U
 from tests.core.unit_checks import G2, INTEGERS, R2, databases_of

@@ -1,10 +1,11 @@
-"""The sensitivity of one sum by formulas, beside which stands what `dpsql.core.reach` derives from parts."""
+"""The sensitivity of one sum by formulas, beside which stands what `dpsql.core.sensitivity.norms` derives from
+parts."""
 
 from __future__ import annotations
 
 import math
 
-from dpsql.core.sensitivity import Analysis, Contribution
+from dpsql.core.sensitivity.row_contributions import Analysis, Contribution
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours, Sensitivity
 
 

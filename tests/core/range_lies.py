@@ -13,7 +13,7 @@ from dpsql.answer.result import Result
 from dpsql.errors import MissingBounds
 from dpsql.plan.expressions import Fact, Function
 from dpsql.session import prepare
-from dpsql.sql import key_ranges
+from dpsql.sql.bind import key_ranges
 from tests.lies import Check, Lie
 
 PEOPLE = pd.DataFrame(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.executors.pandas import columns
+from dpsql.executors.pandas.columns import declared_columns as columns
 from dpsql.plan import evaluation, row_local
 from dpsql.plan.expressions import Vector
 from dpsql.plan.functions import FUNCTIONS, conditional, real_functions

@@ -12,9 +12,10 @@ from unittest import mock
 
 from dpsql.core.exact import ExactTable
 from dpsql.errors import DPSQLError
-from dpsql.executors.pandas import pairing, slices
+from dpsql.executors.pandas import unit_chunks as slices
 from dpsql.executors.pandas.database import Database
-from dpsql.executors.pandas.pairing import TooManyRows
+from dpsql.executors.pandas.joins import pairing
+from dpsql.executors.pandas.joins.pairing import TooManyRows
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.domains import cells_of
 from dpsql.plan.nodes import Filter, Source

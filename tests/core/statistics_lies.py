@@ -14,21 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.core import grants, mechanisms, nulls, quantiles, reach, samplers, sensitivity
 from dpsql.core.cost import Cost
 from dpsql.core.exact import SHARE_STEPS, CountDistinct, LatticeProduct, LatticeShare
+from dpsql.core.mechanisms import grants, quantiles, samplers
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.sensitivity import norms as reach
+from dpsql.core.sensitivity import nulls
+from dpsql.core.sensitivity import row_contributions as sensitivity
 from dpsql.core.unit import ONE_ROW, Neighbours
-from dpsql.executors.pandas import accumulators, columns, kept_rows, moments, points
+from dpsql.executors.pandas.columns import declared_columns as columns
+from dpsql.executors.pandas.sums import accumulators, moments, points
+from dpsql.executors.pandas.units import kept_rows
 from dpsql.plan.expressions import Vector
 from dpsql.release import calibrate as release_calibrate
 from dpsql.release import choices as release_draws
 from dpsql.release import plan as release_planned
-from dpsql.release.auto_bounds import Search
-from dpsql.release.bound_candidates import Intervals
+from dpsql.release.bounds.auto_bounds import Search
+from dpsql.release.bounds.candidates import Intervals
 from dpsql.release.choices import Draw
 from dpsql.schema.intervals import Interval
 from dpsql.session import prepare
-from dpsql.session.replay import Replay
+from dpsql.session.cache.cached_answers import Replay
 from tests.core import test_draws_neighbours as draws
 from tests.core import test_statistics_neighbours as statistics
 from tests.core.checks import B, U
@@ -188,8 +194,8 @@ def leave_products_unclipped(patch: Patch) -> None:
 def count_all_rows_of_a_unit(patch: Patch) -> None:
     """No unit is held to its limits."""
 
-    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.Chosen:
-        return kept_rows.Chosen(rows.units.numbers(), codes, codes)
+    def choose(_plan: Any, rows: Any, codes: Any, *_: Any) -> kept_rows.UnitRows:
+        return kept_rows.UnitRows(rows.units.numbers(), codes, codes)
 
     patch.setattr(kept_rows, "choose_rows", choose)
 

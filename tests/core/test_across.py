@@ -13,12 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core import samplers
-from dpsql.core.across import ALL, EACH, EITHER, AcrossLaplace, dimension_across, reach_across, sensitivity_across
 from dpsql.core.exact import AllUnits, CountRows, CountUnits, ExactPlan, UnitTotal, of_units
-from dpsql.core.mechanisms import Across, CubeLaplace, Reach
-from dpsql.core.reach import change_of, never_negative
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.group_vectors import (
+    ALL,
+    EACH,
+    EITHER,
+    GroupVectorLaplace,
+    dimension_across,
+    reach_across,
+    sensitivity_across,
+)
+from dpsql.core.mechanisms.noise import CubeLaplace, GroupVectorSensitivity, Reach
+from dpsql.core.sensitivity.norms import change_of, never_negative
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Column, Expr, Fact
@@ -112,7 +120,7 @@ def farthest(case: Case, neighbours: Neighbours) -> int:
     )
 
 
-def derived(case: Case, neighbours: Neighbours) -> Across:
+def derived(case: Case, neighbours: Neighbours) -> GroupVectorSensitivity:
     found = reach_across(plan_of(case), case.coordinates, case.analysis(neighbours, grouped=True)).across
     assert found is not None
     return found
@@ -245,9 +253,11 @@ def test_its_scale_is_one_for_all() -> None:
     test_its_scale_is_what_the_reach_asks_for((EACH, ALL))
 
 
-def law(kinds: tuple[str, ...], cells: int, epsilon: F = ONE, largest: int = 1) -> tuple[AcrossLaplace, Reach]:
-    reach = Reach(cells * largest, F(cells * largest**2), len(kinds), across=Across(largest, cells, kinds))
-    return AcrossLaplace.calibrate(reach, epsilon), reach
+def law(kinds: tuple[str, ...], cells: int, epsilon: F = ONE, largest: int = 1) -> tuple[GroupVectorLaplace, Reach]:
+    reach = Reach(
+        cells * largest, F(cells * largest**2), len(kinds), across=GroupVectorSensitivity(largest, cells, kinds)
+    )
+    return GroupVectorLaplace.calibrate(reach, epsilon), reach
 
 
 @pytest.mark.parametrize("kinds", [(EACH,), (EACH, ALL), (EACH, EACH, ALL), (ALL, EACH)])
@@ -267,7 +277,7 @@ def test_it_is_for_a_reach_of_its_own_coordinates() -> None:
         with pytest.raises(ValueError, match="other coordinates"):
             noise.loss(other)
     with pytest.raises(ValueError, match="not known"):
-        AcrossLaplace.calibrate(replace(reach, across=None), F(1))
+        GroupVectorLaplace.calibrate(replace(reach, across=None), F(1))
 
 
 def test_a_draw_is_one_point_of_the_cube_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.core.across import ALL, EACH, EITHER
+from dpsql.core.mechanisms.group_vectors import ALL, EACH, EITHER
 from tests.core import across_lies
 from tests.core.across_questions import (
     AROUND,

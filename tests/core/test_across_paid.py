@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.across import ALL, EACH, EITHER, AcrossLaplace
 from dpsql.core.exact import AllUnits, CountRows
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.group_vectors import ALL, EACH, EITHER, GroupVectorLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError
 from dpsql.release import calibrate
@@ -148,7 +148,7 @@ def test_a_law_for_all_groups_is_for_all() -> None:
     sql = "SELECT g, COUNT(*) FROM t GROUP BY g"
     few = {"unit": "pid", "max_groups": 1, "max_rows_per_group": 1}
     session = dpsql.Session({"t": dpsql.Table(FRAME, **FACTS, **few)}, budget=dpsql.Budget(10))
-    wrong = shares(lambda each: replace(each, noise=AcrossLaplace(each.noise.exact_scale, 1, kinds=(EITHER,))))
+    wrong = shares(lambda each: replace(each, noise=GroupVectorLaplace(each.noise.exact_scale, 1, kinds=(EITHER,))))
     with told(wrong), pytest.raises(InternalError):
         session.query(sql, epsilon=1)
     assert session.spent.epsilon == 0

@@ -9,7 +9,8 @@ import pytest
 
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.nodes import Source
-from dpsql.sql import marks, unit_select
+from dpsql.sql.bind import mark_columns as marks
+from dpsql.sql.bind import unit_select
 from tests.core.unit_checks import R1, R2, Question, people_stay_apart
 from tests.lies import Lie, Patch, assert_caught
 

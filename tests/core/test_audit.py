@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import beta
 
 import dpsql
-from dpsql.core.weighted import GroupsByWeights
+from dpsql.core.selection.weighted import GroupsByWeights
 from dpsql.release.release import Release
 from tests.core.checks import B, Row, Shape, U, calibrated, releases, run_exactly
 from tests.seeding import seed

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dpsql.core import reach
 from dpsql.core.exact import CountDistinct, CountRows
-from dpsql.executors.pandas import kept_rows
-from dpsql.release.auto_bounds import Search
+from dpsql.core.sensitivity import norms as reach
+from dpsql.executors.pandas.units import kept_rows
+from dpsql.release.bounds.auto_bounds import Search
 from dpsql.release.choices import Draw
 from dpsql.session import prepare
 from tests.core.brute_force import Met, ask
@@ -104,7 +104,7 @@ def count_one_row_of_a_unit(patch: Patch) -> None:
             object.__setattr__(self, "rows", 1)
 
         patch.setattr(room, "__init__", init)
-    patch.setattr("dpsql.core.paid._assert_drawn", lambda *_args: None)
+    patch.setattr("dpsql.core.payment._assert_drawn", lambda *_args: None)
 
 
 LIES: dict[Callable[[Patch], None], int] = {  # and a world, the first of a few, in which each is told

@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.exact import SHARE_STEPS, CountRows, InCell, LatticeProduct, LatticeShare, LatticeSum, Part
-from dpsql.core.mechanisms import CubeLaplace, Reach
-from dpsql.core.reach import change_of, reach_of
+from dpsql.core.exact import SHARE_STEPS, CellPart, CountRows, LatticeProduct, LatticeShare, LatticeSum, Part
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, Reach
+from dpsql.core.sensitivity.norms import change_of, reach_of
 from dpsql.core.unit import ContributionBound, Neighbours
 from dpsql.plan.expressions import Column, Expr
 from tests.core import test_reach as small
@@ -60,13 +60,13 @@ def cell_of(alternatives: tuple[Expr, ...], row: Row) -> int:
 
 
 def added(part: Part, row: Row, seen: frozenset[int]) -> int:
-    if isinstance(part, InCell):
+    if isinstance(part, CellPart):
         return small.added(part.of, row, seen) if cell_of(part.alternatives, row) == part.number else 0
     return small.added(part, row, seen)
 
 
-def inside(number: int, of: CountRows | LatticeSum | LatticeProduct | LatticeShare, *alternatives: Column) -> InCell:
-    return InCell(of, alternatives or (P, Q), number)
+def inside(number: int, of: CountRows | LatticeSum | LatticeProduct | LatticeShare, *alternatives: Column) -> CellPart:
+    return CellPart(of, alternatives or (P, Q), number)
 
 
 ALL = CountRows(None)
@@ -147,7 +147,7 @@ def random_cases(count: int) -> Iterator[OfCells]:
         of = sums if turn % 3 else ALONE
         parts: tuple[Part, ...] = tuple(
             dict.fromkeys(
-                InCell(rng.choice(of), (P, Q), rng.choice([1, 2])) if rng.random() < 0.8 else rng.choice(of)  # type: ignore[arg-type]
+                CellPart(rng.choice(of), (P, Q), rng.choice([1, 2])) if rng.random() < 0.8 else rng.choice(of)  # type: ignore[arg-type]
                 for _ in range(rng.choice([2, 3, 4]))
             )
         )
@@ -186,9 +186,9 @@ def test_too_many_cells_give_no_less(
 
 def test_a_cell_is_of_rows_and_one_of_the_alternatives() -> None:
     with pytest.raises(ValueError, match="cell"):
-        InCell(ALL, (P,), 2)
+        CellPart(ALL, (P,), 2)
     with pytest.raises(ValueError, match="cell"):
-        InCell(small.UNITS, (P,), 1)  # type: ignore[arg-type]
+        CellPart(small.UNITS, (P,), 1)  # type: ignore[arg-type]
 
 
 # The law

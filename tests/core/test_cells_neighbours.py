@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.classes import ClassLaplace
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
 from dpsql.errors import DPSQLError
 from tests.core import cells_lies
 from tests.core.checks import B, Shape, U, calibrated, distances

@@ -9,7 +9,7 @@ import pandas as pd
 
 import dpsql
 from dpsql.answer.explain import Explanation
-from dpsql.core.stability import stability
+from dpsql.core.sensitivity.stability import stability
 from dpsql.executors.regular import Re2Pattern
 from dpsql.plan import constants
 from dpsql.session import prepare

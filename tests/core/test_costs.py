@@ -17,14 +17,13 @@ import pytest
 from scipy.stats import norm
 
 import dpsql
-from dpsql.core import reach
-from dpsql.core.across import AcrossLaplace
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.conversion import epsilon_of, rho_for
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance, PrivacyLoss, as_delta, as_rho
 from dpsql.core.measurement import Share
-from dpsql.core.mechanisms import (
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import GroupVectorLaplace
+from dpsql.core.mechanisms.noise import (
     CubeLaplace,
     DiscreteGaussian,
     GaussianNoise,
@@ -33,13 +32,14 @@ from dpsql.core.mechanisms import (
     RoundedGaussian,
     SplitLaplace,
 )
-from dpsql.core.selection import chance_below, threshold
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.selection.threshold import chance_below, threshold
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
+from dpsql.core.selection.weighted import GroupsByWeights
+from dpsql.core.sensitivity import norms as reach
 from dpsql.core.unit import Neighbours
-from dpsql.core.weighted import GroupsByWeights
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter
-from dpsql.release import hidden
 from dpsql.release.release import Release
+from dpsql.release.selection import hidden_groups as hidden
 from dpsql.session import prepare
 from tests.core.checks import B, U
 from tests.core.ledger.filter_laws import Group, Window, check_promise, chosen, group, reach_of, together, variance_of
@@ -397,7 +397,7 @@ def worth(made: Release, one: Exact, other: Exact) -> F:
         moved = [[change[i] for i in share.places] for change in changes]
         if isinstance(share.noise, GaussianNoise):
             total += F(sum(x * x for change in moved for x in change)) / (2 * share.noise.variance)
-        elif isinstance(share.noise, AcrossLaplace):
+        elif isinstance(share.noise, GroupVectorLaplace):
             total += (F(max(map(max, moved), default=0)) / share.noise.exact_scale) ** 2 / 2
         else:
             assert isinstance(share.noise, CubeLaplace | SplitLaplace | ClassLaplace)

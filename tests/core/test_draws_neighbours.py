@@ -23,12 +23,12 @@ import numpy as np
 import pytest
 
 from dpsql.accuracy.choices import exponential_law, permute_and_flip_law
-from dpsql.core import quantiles
 from dpsql.core.exact import ExactTable
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
+from dpsql.core.mechanisms import quantiles
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian
 from dpsql.release import choices as release_draws
+from dpsql.release.bounds.points import Points
 from dpsql.release.choices import Draw
-from dpsql.release.points import Points
 from dpsql.release.release import Release
 from tests.core import checks, unit_checks
 from tests.core.checks import INF, NAN, B, Group, Row, Shape, U

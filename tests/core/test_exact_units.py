@@ -17,9 +17,9 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidSchema, TypeMismatch
-from dpsql.executors.pandas.exact_values import Instant, array_of, cells_of, joined, numbered, ranks
+from dpsql.executors.pandas.columns.exact_values import Instant, array_of, cells_of, joined, numbered, ranks
 from dpsql.executors.pandas.hashing import hash_key, hash_units, numbers_of
-from dpsql.executors.pandas.identity import identified
+from dpsql.executors.pandas.units.identity import identified
 from dpsql.schema.columns import Type
 from tests.core import exact_units
 from tests.core.exact_units import (

@@ -12,7 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.executors.pandas import columns, database, exact_values, hashing, identity, joining, pairing
+from dpsql.executors.pandas import database, hashing
+from dpsql.executors.pandas.columns import declared_columns as columns
+from dpsql.executors.pandas.columns import exact_values
+from dpsql.executors.pandas.joins import joining, pairing
+from dpsql.executors.pandas.units import identity
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type
 from tests.core import exact_units, test_exact_units

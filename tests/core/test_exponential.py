@@ -29,9 +29,9 @@ from dpsql.accuracy.choices import (
     textbook_gap,
     worst_gap,
 )
-from dpsql.core import exponential as choosing
-from dpsql.core import samplers
-from dpsql.core.exponential import Chooser, exponential, gaps_of, permute_and_flip, top_k
+from dpsql.core.mechanisms import exponential as choosing
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.exponential import Chooser, exponential, gaps_of, permute_and_flip, top_k
 from tests.core.test_samplers import FLOOR, p_value
 
 F = Fraction

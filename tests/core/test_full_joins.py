@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.stability import DECLARED, stability
+from dpsql.core.sensitivity.stability import DECLARED, stability
 from dpsql.plan.nodes import Branch, Source, Union
-from dpsql.sql import full_joins
+from dpsql.sql.rewrite import full_joins
 from tests.core import unit_checks
 from tests.core.test_stability_rules import PEOPLE, VISITS, per_unit
 from tests.core.unit_checks import R1, R3, Question

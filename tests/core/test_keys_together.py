@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.correlated_keys import PublicKeyRows
 from dpsql.executors.pandas import executor as pandas
-from dpsql.executors.rows_together import RowsTogether
 from dpsql.plan.expressions import Column, Fact
-from dpsql.plan.query import GroupKey, Together, axes_of, number_of_cells
+from dpsql.plan.query import CorrelatedKey, GroupKey, axes_of, number_of_cells
 from dpsql.schema.columns import Type
 from tests.core import unit_checks
 from tests.core.unit_checks import G2, G22, R2, R3G2, Question
@@ -101,7 +101,7 @@ def keys(rows: list[tuple[int, ...]], sizes: list[int]) -> tuple[GroupKey, ...]:
     columns = [Column(f"c{place}", Type.INTEGER, Fact()) for place in range(len(sizes))]
     places = zip(*rows, strict=True)
     return tuple(
-        GroupKey(column, tuple(range(size)), together=Together(0, own))
+        GroupKey(column, tuple(range(size)), together=CorrelatedKey(0, own))
         for column, size, own in zip(columns, sizes, places, strict=True)
     )
 
@@ -114,7 +114,7 @@ def test_each_row_is_found_and_no_other(sizes: list[int]):
     made = keys(rows, sizes)
     (axis,) = axes_of(made)
     assert (axis.keys, axis.cells, number_of_cells(made)) == (tuple(range(len(sizes))), len(rows), len(rows))
-    found = RowsTogether(axis, made)
+    found = PublicKeyRows(axis, made)
     assert (len(found.steps) > 1) == (np.prod([float(size) for size in sizes]) >= 2.0**62)
     asked = [*rows, *(tuple(rng.randrange(-1, min(size, 40)) for size in sizes) for _ in range(2_000))]
     expected = [rows.index(each) if each in set(rows) else -1 for each in asked]

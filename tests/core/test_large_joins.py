@@ -12,7 +12,9 @@ import pytest
 
 import dpsql
 from dpsql.errors import UnsupportedSQL
-from dpsql.executors.pandas import large_units, pairing, slices
+from dpsql.executors.pandas import unit_chunks as slices
+from dpsql.executors.pandas.joins import pairing
+from dpsql.executors.pandas.units import large_units
 from tests.core import large_joins_lies, slice_checks, unit_checks
 from tests.core.slice_checks import by_person, check_alike, check_limits_of_pairs, fanned
 from tests.core.unit_checks import Question

@@ -22,12 +22,13 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsql.accuracy.hierarchies import GroupingSet
-from dpsql.core import mechanisms, samplers
 from dpsql.core.events import Concentrated
 from dpsql.core.exact import ExactTable
-from dpsql.core.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms import noise as mechanisms
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
 from dpsql.errors import InternalError
-from dpsql.release import levels as release_levels
+from dpsql.release.levels import estimates as release_levels
 from dpsql.release.release import Release
 from tests.core import checks, levels_lies, unit_checks
 from tests.core.checks import INF, NAN, B, Cells, Row, Shape, U, cells_of

@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core import grants
 from dpsql.core.cost import FREE, Cost
-from dpsql.core.events import Approx, Concentrated, Pure
+from dpsql.core.events import ApproximateStep, Concentrated, Pure
 from dpsql.core.exact import ExactTable
-from dpsql.core.gaussian_curve import gaussian_rho
-from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import (
     ALL_SHOWN,
     Exact,
-    Found,
     GroupsByChance,
     GroupsByThreshold,
+    MeasuredValues,
     Share,
     costs_of,
 )
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Reach, SplitLaplace
-from dpsql.core.selection import threshold
-from dpsql.core.truncated_geometric import TruncatedGeometric
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.core.mechanisms import grants
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.grants import Grant, grant
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, Reach, SplitLaplace
+from dpsql.core.selection.threshold import threshold
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Vector
 from dpsql.release.release import Release
@@ -123,7 +123,7 @@ def test_what_measurements_cost_adds_up():
     assert costs_of((ALL_SHOWN,)) == (FREE, ())
     cost, events = costs_of((by_chance, share))
     assert cost == Cost.of(F(1, 2), DELTA) + Cost.of(ONE)
-    assert events == (Approx(F(1, 2), DELTA), Pure(ONE))
+    assert events == (ApproximateStep(F(1, 2), DELTA), Pure(ONE))
 
 
 # The way out
@@ -140,7 +140,7 @@ def exact_of(steps: list[list[int]]) -> Exact:
 def test_nothing_is_found_without_a_measurement():
     """What neighbours have in common is; a coordinate that has noise to come is not there before."""
     exact = exact_of([[5, 7, 9], [1, 2, 3]])
-    found = Found.common(exact, [0])
+    found = MeasuredValues.common(exact, [0])
     assert found.steps.tolist() == [[0, 0, 0], [1, 2, 3]]
     assert exact.steps.tolist() == [[5, 7, 9], [1, 2, 3]]
     silent: Any = Silence(1)
@@ -156,7 +156,7 @@ def test_large_noise_is_added_as_whole_numbers():
     law: Any = Large()
     exact = exact_of([[5, 7]])
     share = Share(REACH, law, (0,), ONE, Pure(ONE))
-    assert share.run(exact, Found.common(exact, [0])).steps.tolist() == [[2**70 + 5, 2**70 + 7]]
+    assert share.run(exact, MeasuredValues.common(exact, [0])).steps.tolist() == [[2**70 + 5, 2**70 + 7]]
 
 
 def test_selections_leave_groups_in_the_order_of_their_keys():
@@ -164,7 +164,7 @@ def test_selections_leave_groups_in_the_order_of_their_keys():
     exact = Exact(table, table.parts, ())
     noise = CubeLaplace(F(1, 100), 1)
     chosen = GroupsByThreshold(5, 0, 1, 1, 1, noise, F(1, 2))
-    found = chosen.run(exact, replace(Found.common(exact, ()), steps=exact.steps))
+    found = chosen.run(exact, replace(MeasuredValues.common(exact, ()), steps=exact.steps))
     assert found.shown.tolist() == [1, 0]
     assert found.keys[0].values.tolist() == [10, 30]
     assert found.steps.tolist() == [[9, 9]]

@@ -20,12 +20,12 @@ from scipy import stats
 
 from dpsql.accuracy import pairs, widths
 from dpsql.accuracy.widths import half_width, half_widths
-from dpsql.core import tails
 from dpsql.core.conversion import delta_of_rho, rho_for
 from dpsql.core.cost import Cost
 from dpsql.core.loss import PrivacyLoss
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
-from dpsql.core.selection import show_probability, threshold
+from dpsql.core.mechanisms import tails
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, Noise, Reach, SplitLaplace
+from dpsql.core.selection.threshold import show_probability, threshold
 
 SEED = 20_240_229
 EPSILONS = [Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(7), Fraction(10**6), Fraction(1, 10**9)]

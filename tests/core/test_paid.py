@@ -17,16 +17,19 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.across import reach_across
 from dpsql.core.cost import Cost
-from dpsql.core.exact import CountRows, GridCounts, InCell, LatticeProduct, LatticeSum, UnitTotal
-from dpsql.core.mechanisms import CubeLaplace, Reach
+from dpsql.core.exact import CellPart, CountRows, GridCounts, LatticeProduct, LatticeSum, UnitTotal
+from dpsql.core.mechanisms.group_vectors import reach_across
+from dpsql.core.mechanisms.noise import CubeLaplace, Reach
 from dpsql.core.unit import ContributionBound
 from dpsql.errors import InternalError
 from dpsql.plan.expressions import Fact, Literal
-from dpsql.release import auto_bounds, calibrate, choices, hidden, levels, plan
+from dpsql.release import calibrate, choices, plan
+from dpsql.release.bounds import auto_bounds
 from dpsql.release.choices import EXACT, Draw
-from dpsql.release.groups import PUBLIC, Selection
+from dpsql.release.levels import estimates as levels
+from dpsql.release.selection import hidden_groups as hidden
+from dpsql.release.selection.groups import PUBLIC, Selection
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.session import prepare
@@ -139,7 +142,7 @@ def _wider(part: Any) -> Any:
         return replace(part, most=part.most * 2, whole=False)
     if isinstance(part, UnitTotal):
         return replace(part, most=2 * part.most)
-    if isinstance(part, InCell):
+    if isinstance(part, CellPart):
         return replace(part, of=_wider(part.of))
     return part
 

@@ -45,11 +45,11 @@ def forget_what_divides(patch: Patch) -> None:
 
 def number_by_position(patch: Patch) -> None:
     """Of rows that are equal in the order, the one that stands first in the table."""
-    from dpsql.executors.pandas import windows
-    from dpsql.sql.person_aggregates import _Made
+    from dpsql.executors.pandas.windows import window_functions as windows
+    from dpsql.sql.bind.ordered_unit_aggregates import _ComposedCall
 
-    honest = _Made._number
-    patch.setattr(_Made, "_number", lambda made, order, level=0: honest(made, order[:-1], level))
+    honest = _ComposedCall._number
+    patch.setattr(_ComposedCall, "_number", lambda made, order, level=0: honest(made, order[:-1], level))
     patch.setattr(windows._Work, "_by_ties", lambda _self, places, _by, _size: places)
 
 

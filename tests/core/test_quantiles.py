@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from dpsql.accuracy.choices import Law, exponential_law, permute_and_flip_law
-from dpsql.core import quantiles as ranks
-from dpsql.core.exponential import Chooser, exponential, permute_and_flip
-from dpsql.core.quantiles import (
+from dpsql.core.mechanisms import quantiles as ranks
+from dpsql.core.mechanisms.exponential import Chooser, exponential, permute_and_flip
+from dpsql.core.mechanisms.quantiles import (
     Tree,
     extreme_rank,
     fixed_rank_spread,

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from dpsql.core import reach, vertices
-from dpsql.core.contribution import Bounds
 from dpsql.core.exact import (
     SHARE_STEPS,
     CountDistinct,
@@ -31,8 +29,11 @@ from dpsql.core.exact import (
     UnitTotal,
     of_units,
 )
-from dpsql.core.reach import Change, change_of, merged, reach_of_level
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.sensitivity import extreme_points as vertices
+from dpsql.core.sensitivity import norms as reach
+from dpsql.core.sensitivity.contribution_bounds import Bounds
+from dpsql.core.sensitivity.norms import Change, change_of, merged, reach_of_level
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import ONE_ROW, ContributionBound, Neighbours
 from dpsql.plan.expressions import Column, Expr, Fact, Literal, call
 from dpsql.plan.functions import FUNCTIONS

@@ -19,10 +19,12 @@ import pytest
 
 import dpsql
 from dpsql.core.exact import CountRows
-from dpsql.core.reach import sensitivity_of
+from dpsql.core.sensitivity.norms import sensitivity_of
 from dpsql.errors import DPSQLError, InternalError
-from dpsql.release import calibrate, exact_plans, levels, split
+from dpsql.release import calibrate, exact_plans
+from dpsql.release import epsilon_shares as split
 from dpsql.release.design import choose, coordinates, encodings, grids, subcounts
+from dpsql.release.levels import estimates as levels
 from dpsql.release.parts import Coordinate
 from dpsql.session import prepare
 from tests.core import levels_lies, random_queries, statistics_lies

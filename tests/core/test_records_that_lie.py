@@ -12,7 +12,7 @@ import pytest
 from dpsql.errors import DPSQLError
 from dpsql.plan.aggregates import AGGREGATES
 from dpsql.session import prepare
-from dpsql.sql import spellings
+from dpsql.sql.syntax import spellings
 from tests.core.checks import B, U
 from tests.core.test_statistics_neighbours import check_query
 

@@ -20,18 +20,18 @@ import dpsql
 from dpsql.accounting.gaussian_curve import delta_of
 from dpsql.accuracy.truncated import tail_of
 from dpsql.accuracy.widths import half_width, half_widths
-from dpsql.core import gaussian_curve as curve
-from dpsql.core import rounded_gaussian as sampler
-from dpsql.core import samplers
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
-from dpsql.core.gaussian_curve import delta_above, gaussian_rho
-from dpsql.core.grants import Grant, grant
 from dpsql.core.loss import Allowance, PrivacyLoss
-from dpsql.core.mechanisms import DiscreteGaussian, Reach, RoundedGaussian
-from dpsql.core.paid import assert_paid
-from dpsql.core.rounded_gaussian import rounded_gaussian
-from dpsql.core.selection import threshold
+from dpsql.core.mechanisms import gaussian_curve as curve
+from dpsql.core.mechanisms import rounded_gaussian as sampler
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.gaussian_curve import delta_above, gaussian_rho
+from dpsql.core.mechanisms.grants import Grant, grant
+from dpsql.core.mechanisms.noise import DiscreteGaussian, Reach, RoundedGaussian
+from dpsql.core.mechanisms.rounded_gaussian import rounded_gaussian
+from dpsql.core.payment import assert_paid
+from dpsql.core.selection.threshold import threshold
 from dpsql.errors import InternalError
 from tests.core.exact_words import decided_exactly
 from tests.core.test_samplers import FLOOR, SIZES, p_of_distribution, p_of_values

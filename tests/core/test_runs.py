@@ -14,12 +14,20 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import exponential as choosing
-from dpsql.core import quantiles as ranks
-from dpsql.core import runs, samplers
 from dpsql.core.cost import Cost
-from dpsql.core.exponential import Choosing, exponential
-from dpsql.core.runs import Counted, RoundNumbers, Runs, best_among, powers_of_ten, quantiles_among
+from dpsql.core.mechanisms import exponential as choosing
+from dpsql.core.mechanisms import quantile_runs as runs
+from dpsql.core.mechanisms import quantiles as ranks
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.exponential import ChoiceSequence, exponential
+from dpsql.core.mechanisms.quantile_runs import (
+    CountedRows,
+    RoundNumbers,
+    Runs,
+    best_among,
+    powers_of_ten,
+    quantiles_among,
+)
 from tests.core.test_exponential import fits
 
 F = Fraction
@@ -44,10 +52,10 @@ def weight(of: RoundNumbers, value: int) -> int:
     return round_by * (10**shorter * [8, 3, 2, *[1] * 20][shorter] if of.decades else 1)
 
 
-def counted(*tables: dict[int, int]) -> Counted:
+def counted(*tables: dict[int, int]) -> CountedRows:
     cells = [(group, value, rows) for group, table in enumerate(tables) for value, rows in sorted(table.items())]
     groups, values, counts = np.array(cells, dtype=np.int64).reshape(-1, 3).T
-    return Counted(groups, values, counts)
+    return CountedRows(groups, values, counts)
 
 
 def runs_of(of: RoundNumbers, table: dict[int, int], pieces: int, groups: int, denominator: int = 1) -> Runs:
@@ -272,9 +280,9 @@ def test_two_quantiles_are_within_epsilon_of_their_neighbours(changed: bool):
 
 def test_a_choice_paid_by_epsilon_costs_it_whatever_chooses():
     """And as rho what its mechanism is worth."""
-    assert Choosing("exponential", F(1), pure=True).loss == Cost(F(1), rho=F(1, 8))
-    assert Choosing("permute_and_flip", F(1)).loss == Cost.of(F(1)) == Cost(F(1), rho=F(1, 2))
-    assert Choosing("exponential", F(1)).loss.epsilon is None
+    assert ChoiceSequence("exponential", F(1), pure=True).loss == Cost(F(1), rho=F(1, 8))
+    assert ChoiceSequence("permute_and_flip", F(1)).loss == Cost.of(F(1)) == Cost(F(1), rho=F(1, 2))
+    assert ChoiceSequence("exponential", F(1)).loss.epsilon is None
 
 
 # Answers

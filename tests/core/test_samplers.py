@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import chi2, norm
 
-from dpsql.core import samplers
+from dpsql.core.mechanisms import samplers
 from tests.core.exact_words import decided_exactly
 
 Array = npt.NDArray[Any]

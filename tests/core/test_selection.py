@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsql.core import samplers
-from dpsql.core import truncated_geometric as geometric
 from dpsql.core.loss import PrivacyLoss
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, Noise
-from dpsql.core.selection import show_probability, threshold
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, Noise
+from dpsql.core.selection import truncated_geometric as geometric
+from dpsql.core.selection.threshold import show_probability, threshold
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
 from dpsql.errors import InvalidPrivacyParameter
 from tests.core.own_groups import per_group_delta
 

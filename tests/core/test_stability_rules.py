@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.stability import DECLARED, Stability, stability
+from dpsql.core.sensitivity.stability import DECLARED, Stability, stability
 from dpsql.errors import InternalError
-from dpsql.plan.earlier import VERSION
 from dpsql.plan.expressions import Column, Fact, Literal
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union
+from dpsql.plan.prior_releases import VERSION
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.units import Unit
 

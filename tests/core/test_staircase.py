@@ -20,11 +20,13 @@ from scipy import stats
 
 import dpsql
 from dpsql.accuracy.widths import half_width, half_widths
-from dpsql.core import paid, reach, samplers, staircase
+from dpsql.core import payment as paid
 from dpsql.core.cost import Cost
-from dpsql.core.grants import Grant
-from dpsql.core.mechanisms import CubeLaplace, Reach
-from dpsql.core.staircase import Staircase
+from dpsql.core.mechanisms import samplers, staircase
+from dpsql.core.mechanisms.grants import Grant
+from dpsql.core.mechanisms.noise import CubeLaplace, Reach
+from dpsql.core.mechanisms.staircase import Staircase
+from dpsql.core.sensitivity import norms as reach
 from dpsql.errors import InternalError
 from dpsql.release import calibrate
 from dpsql.release.intervals.intervals import interval
@@ -371,6 +373,6 @@ def test_a_release_with_stairs_for_several_groups_is_refused():
     (share,) = made.shares
     lie = Staircase.calibrate(one(2), F(10))
     vector = paid.NoisyVector(share.places, lie, Cost.of(F(10)))
-    asked = paid.Asked(made.exact, made.analysis, tuple(each.terms for each in made.coordinates))
+    asked = paid.PaidRequest(made.exact, made.analysis, tuple(each.terms for each in made.coordinates))
     with pytest.raises(InternalError, match="smaller than its charge"):
         paid._assert_noise(asked, vector)

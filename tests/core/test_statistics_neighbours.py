@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core.classes import ClassLaplace
 from dpsql.core.exact import SHARE_STEPS, ExactTable
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import as_delta, as_epsilon
 from dpsql.core.measurement import Share
-from dpsql.core.mechanisms import CubeLaplace, GaussianNoise, SharedLaplace, SplitLaplace
-from dpsql.core.staircase import Staircase
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.noise import CubeLaplace, GaussianNoise, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms.staircase import Staircase
 from dpsql.errors import DPSQLError
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
@@ -193,7 +193,7 @@ def calibrated_by(schema: TableSchema, sql: str, relation: str, **how: Any) -> R
     """The release of a query that is paid by epsilon, or by rho."""
     from dpsql.core.unit import Neighbours
     from dpsql.session import prepare
-    from dpsql.sql.catalog import Catalog
+    from dpsql.sql.names.catalog import Catalog
 
     if "rho" not in how:
         return calibrated(schema, sql, relation, **how)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from dpsql.core import reach
 from dpsql.core.exact import CountRows, CountUnits, LatticeSum, Part, UnitTotal
-from dpsql.core.reach import Change, change_of
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.sensitivity import norms as reach
+from dpsql.core.sensitivity.norms import Change, change_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.plan.expressions import Column, Fact
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval

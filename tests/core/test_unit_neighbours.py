@@ -18,16 +18,17 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.contribution import Bounds
 from dpsql.core.exact import CountRows, CountUnits, of_units
-from dpsql.core.reach import change_of
+from dpsql.core.sensitivity.contribution_bounds import Bounds
+from dpsql.core.sensitivity.norms import change_of
 from dpsql.core.unit import ONE_ROW, ContributionBound
 from dpsql.errors import DPSQLError, InvalidSchema, TypeMismatch
-from dpsql.executors.pandas import evaluation, groups, pairing
+from dpsql.executors.pandas import evaluation, groups
 from dpsql.executors.pandas import executor as pandas
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.session.public_tables import resolved
-from dpsql.sql.catalog import Catalog
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.joins import pairing
+from dpsql.session.tables.public_tables import resolved
+from dpsql.sql.names.catalog import Catalog
 from tests.core import checks, unit_checks
 from tests.core.checks import B, U, moved
 from tests.core.unit_checks import KEYS, R3, Asking, Question, World, apart, check_apart, people

@@ -17,13 +17,13 @@ from scipy.stats import norm
 import dpsql
 from dpsql.core.cost import Cost
 from dpsql.core.exact import CountUnits, UnitWeights, weight_of
-from dpsql.core.gaussian_curve import gaussian_rho
-from dpsql.core.grants import grant
 from dpsql.core.loss import Allowance
 from dpsql.core.measurement import GroupsByChance
-from dpsql.core.mechanisms import CubeLaplace, RoundedGaussian
-from dpsql.core.paid import assert_paid
-from dpsql.core.weighted import SCALE, GroupsByWeights
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.grants import grant
+from dpsql.core.mechanisms.noise import CubeLaplace, RoundedGaussian
+from dpsql.core.payment import assert_paid
+from dpsql.core.selection.weighted import SCALE, GroupsByWeights
 from dpsql.errors import InternalError
 from dpsql.executors.base import ENGINES
 from dpsql.release import calibrate
@@ -242,7 +242,7 @@ def test_less_noise_is_refused() -> None:
 
 def test_a_weight_of_one_for_every_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lie: each group of a unit weighs as if it were the only one."""
-    from dpsql.executors.pandas import unit_totals
+    from dpsql.executors.pandas.units import unit_totals
 
     prepare._cache.clear()
     monkeypatch.setattr(unit_totals, "weight_of", lambda scale, _: scale)

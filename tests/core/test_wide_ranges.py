@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import runs
-from dpsql.executors.pandas import points
-from dpsql.release.points import Points, RoundPoints
+from dpsql.core.mechanisms import quantile_runs as runs
+from dpsql.executors.pandas.sums import points
+from dpsql.release.bounds.points import Points, RoundPoints
 from dpsql.schema.columns import Type
 from tests.core import checks
 from tests.core.test_statistics_neighbours import calibrated_by

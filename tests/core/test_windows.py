@@ -12,13 +12,15 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import contribution, sensitivity, stability
+from dpsql.core.sensitivity import contribution_bounds as contribution
+from dpsql.core.sensitivity import row_contributions as sensitivity
+from dpsql.core.sensitivity import stability
 from dpsql.errors import InternalError
-from dpsql.executors.pandas import windows
+from dpsql.executors.pandas.windows import window_functions as windows
 from dpsql.plan import nodes
 from dpsql.plan.query import format_plan
 from dpsql.plan.windows import WindowCall
-from dpsql.session.canonical import explain
+from dpsql.session.cache.question_key import explain
 from tests.core import unit_checks
 from tests.core.checks import U
 from tests.core.unit_checks import R3, Question, asking_of

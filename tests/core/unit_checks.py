@@ -21,16 +21,16 @@ import pandas as pd
 import dpsql
 from dpsql.core.exact import CountDistinct, ExactTable
 from dpsql.core.loss import PrivacyLoss, as_delta, as_epsilon
-from dpsql.core.selection import show_probability
+from dpsql.core.selection.threshold import show_probability
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidSchema
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.session import prepare
-from dpsql.session.public_tables import public_data, resolved
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables.public_tables import public_data, resolved
+from dpsql.sql.names.catalog import Catalog
 from tests.core.checks import INF, NAN, B, Cells, Row, U, cells_of, frame_of, moved, series
 from tests.measured import assert_across, by_chance, by_weights, height_of, norm_of
 

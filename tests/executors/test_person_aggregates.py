@@ -16,15 +16,15 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.plan.domains import cells_of
 from dpsql.plan.expressions import Expr
-from dpsql.session.public_tables import resolved
-from dpsql.sql.bind import bind
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.parse import parse
+from dpsql.session.tables.public_tables import resolved
+from dpsql.sql.bind.statement import bind
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.parse import parse
 from tests.executors.contract import difference, session
 from tests.executors.test_windows import FACTS, as_number, frame
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.executors.sql.bare_conditions import MOST_PUSHED_CHARACTERS, conjunction
+from dpsql.executors.sql.stored_comparisons import MOST_PUSHED_CHARACTERS, conjunction
 from tests.executors.planning_memory import FORMS
 
 ROOT = Path(__file__).parent.parent.parent

@@ -11,7 +11,7 @@ import pytest
 import dpsql
 from dpsql.executors.base import ENGINES, executor_of
 from dpsql.plan.domains import cells_of
-from dpsql.session.earlier import seen
+from dpsql.session.multi_step.prior_releases import seen
 from tests.session import earlier_worlds
 from tests.session.earlier_worlds import KEY, Statements, World, planted
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import slices
+from dpsql.executors.pandas import unit_chunks as slices
 from dpsql.testing import insecure_exact
 
 OPTIONS = (

@@ -12,7 +12,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidArgument
-from dpsql.executors.pandas import blocks
+from dpsql.executors.pandas.columns import blocks
 from dpsql.schema.zones import offsets_of
 from tests.executors.contract import difference
 from tests.lies import assert_caught

@@ -16,16 +16,16 @@ import pytest
 
 import dpsql
 from dpsql.errors import MissingBounds
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.database import Database
 from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.plan import windows
 from dpsql.plan.domains import cells_of
 from dpsql.plan.nodes import Filter
-from dpsql.session.public_tables import resolved
-from dpsql.sql.bind import bind
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.parse import parse
+from dpsql.session.tables.public_tables import resolved
+from dpsql.sql.bind.statement import bind
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.parse import parse
 from dpsql.testing import insecure_exact
 from tests.executors.contract import difference, session
 
@@ -261,7 +261,7 @@ def test_a_row_is_often_given_what_its_own_persons_rows_say(seed: int):
 @pytest.mark.parametrize("engine", ["pandas", "duckdb"])
 def test_who_has_too_many_rows_has_none(engine: str, monkeypatch: pytest.MonkeyPatch):
     """Above the limit a person has no rows there, on every engine; at it all of them."""
-    from dpsql.executors.pandas import windows as of_pandas
+    from dpsql.executors.pandas.windows import window_functions as of_pandas
     from dpsql.executors.sql import windows as of_sql
 
     rows = pd.DataFrame({"pid": [1] * 5 + [2] * 4, "x": range(9)})

@@ -14,7 +14,7 @@ import dpsql
 from dpsql.errors import DPSQLError, InvalidSchema
 from dpsql.owner import check, init, open_todos, rehearse
 from dpsql.owner.todos import check_finished
-from dpsql.remote.server.run import Serving, serve
+from dpsql.remote.server.run import ServerSetup, serve
 from dpsql.session.owner_file import Schema
 from dpsql.shell.cli import main
 
@@ -139,7 +139,7 @@ def test_the_answer_to_a_question_is_the_same_with_and_without_the_word(tmp_path
 def test_unfinished_files_are_neither_served_nor_rehearsed(folder: Path, capsys: pytest.CaptureFixture[str]):
     file = init([folder / "p.csv"])
     file.write_text(file.read_text().replace("# epsilon = ...", "epsilon = 1"))
-    for refused in (lambda: serve(Serving(file)), lambda: rehearse(file), lambda: check_finished(file)):
+    for refused in (lambda: serve(ServerSetup(file)), lambda: rehearse(file), lambda: check_finished(file)):
         with pytest.raises(InvalidSchema, match="the unit of table p is not decided"):
             refused()
     assert main(["rehearse", str(file), "--epsilon", "1", "-c", "SELECT COUNT(*) FROM p"]) == 2

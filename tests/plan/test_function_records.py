@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dpsql.plan.expressions import Call, Column, Fact, Function, Literal, Vector, call
-from dpsql.plan.functions import FUNCTIONS, regular
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions import regular_expressions as regular
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, point

@@ -19,13 +19,13 @@ import pytest
 import dpsql
 from dpsql.core.unit import Neighbours
 from dpsql.errors import InternalError, QueryRefused
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.release.release import Release
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.prepared_query import PreparedQuery
-from dpsql.session.public_tables import public_data, resolved
-from dpsql.sql.catalog import Catalog
+from dpsql.session.tables.public_tables import public_data, resolved
+from dpsql.sql.names.catalog import Catalog
 from tests.sql import join_queries
 from tests.sql.test_outer_columns import ANSWERED, REFUSED
 

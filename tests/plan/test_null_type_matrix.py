@@ -23,9 +23,9 @@ from dpsql.errors import TypeMismatch, UnsupportedSQL
 from dpsql.plan.expressions import Call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration, Stored, resolve
+from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.sql.people import LARGEST_EPSILON
 
 VALUES: dict[str, list[Any]] = {
@@ -536,7 +536,7 @@ def test_null_comes_from_null(text: str, fits: Fits, rule: str):
 
 def test_every_function_is_spelt_above():
     met: set[str] = set()
-    stored = [Stored(name, kind, nullable=True, storage="") for name, kind in
+    stored = [StoredColumn(name, kind, nullable=True, storage="") for name, kind in
               [("i", Type.INTEGER), ("r", Type.REAL), ("b", Type.BOOLEAN), ("s", Type.TEXT), ("d", Type.DATE),
                ("m", Type.TIMESTAMP), ("o", Type.OTHER)]]  # fmt: skip
     catalog = Catalog({"t": resolve("t", stored, Declaration.of(None, None, None))})

@@ -17,7 +17,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.plan.oracle_functions import Written, written
 from tests.sql.oracle import matched, same
 from tests.sql.people import BOUNDS, COLUMNS, KEYS, TYPES, ask, duck, frame

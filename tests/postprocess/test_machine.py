@@ -10,12 +10,12 @@ import duckdb
 import numpy as np
 import pytest
 
-from dpsql.errors import NotComputed, QueryRefused, SQLSyntaxError, UnknownTable, UnsupportedSQL
+from dpsql.errors import PostprocessFailed, QueryRefused, SQLSyntaxError, UnknownTable, UnsupportedSQL
 from dpsql.plan.expressions import Vector
-from dpsql.postprocess import machine
+from dpsql.postprocess import database as machine
+from dpsql.postprocess.allowed_sql import FUNCTIONS, TABLE_FUNCTIONS, WINDOWS
+from dpsql.postprocess.database import bound, opened, run
 from dpsql.postprocess.frames import Frame, Header
-from dpsql.postprocess.machine import bound, opened, run
-from dpsql.postprocess.words import FUNCTIONS, TABLE_FUNCTIONS, WINDOWS
 from dpsql.schema.columns import Type
 
 SECRET = [8472]
@@ -272,7 +272,7 @@ def test_a_text_sees_its_own_frames_alone():
     assert ask("SELECT i FROM z", other) == [(1,)]
     with pytest.raises(UnknownTable):
         ask("SELECT i FROM z")
-    with pytest.raises(NotComputed):
+    with pytest.raises(PostprocessFailed):
         ask("SELECT error_free::INTEGER FROM (SELECT k AS error_free FROM a)")
     with pytest.raises(UnknownTable):  # a failure leaves nothing behind either
         bound("SELECT * FROM z", [Header("y", (("i", Type.INTEGER),), 10)])
@@ -341,7 +341,7 @@ def test_a_wide_cell_counts_as_wide_as_it_is():
     header = Header("a", (("k", Type.TEXT),), 10)
     wide = Frame(("k",), (Type.TEXT,), (_texts("x" * 50_000),))
     statement = bound("SELECT LENGTH(regexp_replace(k, '(.)', repeat('y', 4000), 'g')) AS n FROM a", [header])
-    with pytest.raises(NotComputed):
+    with pytest.raises(PostprocessFailed):
         run(statement, {"a": wide})
 
 
@@ -372,7 +372,7 @@ def test_work_is_seen_again_when_rows_are_there():
     header = Header("a", (("i", Type.INTEGER),), 10)
     many = Frame(("i",), (Type.INTEGER,), (Vector(np.arange(4_000)),))
     statement = bound("SELECT COUNT(*) AS n FROM a, a b", [header])
-    with pytest.raises(NotComputed):
+    with pytest.raises(PostprocessFailed):
         run(statement, {"a": many})
 
 
@@ -381,7 +381,7 @@ def test_what_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch):
     header = Header("a", (("i", Type.INTEGER),), 3_000)
     many = Frame(("i",), (Type.INTEGER,), (Vector(np.arange(3_000)),))
     statement = bound("SELECT COUNT(*) FILTER (WHERE sin(a.i) * cos(b.i) > tan(a.i + b.i)) AS n FROM a, a b", [header])
-    with pytest.raises(NotComputed):
+    with pytest.raises(PostprocessFailed):
         run(statement, {"a": many})
 
 
@@ -390,7 +390,7 @@ def test_what_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch):
     ["SELECT k::INTEGER FROM a", "SELECT n * 9223372036854775807 FROM a", "SELECT MAKE_DATE(n, 40, 1) FROM a"],
 )
 def test_failures_on_rows_quote_none(sql: str):
-    with pytest.raises(NotComputed) as caught:
+    with pytest.raises(PostprocessFailed) as caught:
         ask(sql)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None or caught.value.__suppress_context__

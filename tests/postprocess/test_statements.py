@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.errors import NotComputed, QueryRefused
+from dpsql.errors import PostprocessFailed, QueryRefused
 from dpsql.plan.expressions import Vector
+from dpsql.postprocess.allowed_sql import FUNCTIONS, TABLE_FUNCTIONS
+from dpsql.postprocess.database import bound, run
 from dpsql.postprocess.frames import Frame, Header
-from dpsql.postprocess.machine import bound, run
-from dpsql.postprocess.words import FUNCTIONS, TABLE_FUNCTIONS
 from dpsql.schema.columns import Type
 
 KINDS = {"k": Type.TEXT, "g": Type.INTEGER, "n": Type.INTEGER, "x": Type.REAL, "i": Type.INTEGER, "w": Type.INTEGER}
@@ -275,7 +275,7 @@ def outcome(sql: str) -> str:
     """The rows of a statement, or why there are none."""
     try:
         return str(ours(sql))
-    except (QueryRefused, NotComputed) as error:
+    except (QueryRefused, PostprocessFailed) as error:
         return f"refused: {error}"
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from dpsql.postprocess.watch import within
+from dpsql.postprocess.time_limit import within
 
 
 def limits() -> list[threading.Thread]:

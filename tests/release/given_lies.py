@@ -13,9 +13,9 @@ import numpy as np
 
 from dpsql.accuracy import truncated
 from dpsql.release.intervals import conditions as noise_conditions
-from dpsql.release.intervals import given as noise_given
 from dpsql.release.intervals import intervals as noise_intervals
-from dpsql.release.intervals.given import Given
+from dpsql.release.intervals import shown_conditions as noise_given
+from dpsql.release.intervals.shown_conditions import ShownCondition
 from tests.lies import Check, Lie, Patch
 from tests.release import test_coins_of_thresholds as coins
 from tests.release import test_intervals_of_chosen_rows as chosen
@@ -24,7 +24,7 @@ from tests.release import test_intervals_of_shown_groups as shown
 
 def forget_that_the_group_was_shown(patch: Patch) -> None:
     """Intervals over all draws, as if hidden groups were seen too."""
-    patch.setattr(noise_intervals, "threshold_of", lambda _release: Given())
+    patch.setattr(noise_intervals, "threshold_of", lambda _release: ShownCondition())
 
 
 def take_the_window_from_the_wrong_side(patch: Patch) -> None:
@@ -82,12 +82,12 @@ def believe_the_count_that_is_shown(patch: Patch) -> None:
 
 def forget_having(patch: Patch) -> None:
     """As if groups that did not pass were seen too."""
-    patch.setattr(Given, "further", lambda self, *_conditions: self)
+    patch.setattr(ShownCondition, "further", lambda self, *_conditions: self)
 
 
 def drop_the_union_bound(patch: Patch) -> None:
     """The first of many rows are taken for rows like others."""
-    patch.setattr(Given, "level", lambda _self, _release, _coordinates, level: level)
+    patch.setattr(ShownCondition, "level", lambda _self, _release, _coordinates, level: level)
 
 
 def drop_the_other_end_of_a_window(patch: Patch) -> None:
@@ -111,7 +111,7 @@ def end_windows_a_step_too_early(patch: Patch) -> None:
 
 def read_every_condition_as_fine(patch: Patch) -> None:
     """No line is shown."""
-    patch.setattr(Given, "overlooks", lambda *_: False)
+    patch.setattr(ShownCondition, "overlooks", lambda *_: False)
 
 
 def having_coverage() -> None:

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, GaussianNoise, RoundedGaussian
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian, GaussianNoise, RoundedGaussian
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from tests.measured import height_of
 
 DRAWS = 4_000
 
 
-def released_of(made: Release, steps: Any) -> Released:
+def released_of(made: Release, steps: Any) -> ReleasedValues:
     """What is released for noisy coordinates, shape (coordinates, groups)."""
     units = np.array([each.unit for each in made.coordinates])
-    return Released((), made.features_of(np.asarray(steps, dtype=np.float64) * units[:, None]))
+    return ReleasedValues((), made.features_of(np.asarray(steps, dtype=np.float64) * units[:, None]))
 
 
 def probabilities(noise: Any, reach: int) -> tuple[Any, Any]:

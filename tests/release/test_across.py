@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.across import ALL, EITHER, AcrossLaplace
+from dpsql.core.mechanisms.group_vectors import ALL, EITHER, GroupVectorLaplace
 from dpsql.plan.expressions import Expr
 from dpsql.release.design import choose
 from dpsql.release.expected_error import error_variance
-from dpsql.release.intervals.given import threshold_of
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.shown_conditions import threshold_of
 from dpsql.release.release import Release
 from tests.core.across_questions import kinds_of
 from tests.core.checks import B, Shape, U, calibrated, run_exactly
@@ -292,7 +292,7 @@ def test_several_keys_are_one_list_of_groups() -> None:
     release = made(shape, "SELECT g, b, COUNT(*) FROM t GROUP BY g, b")
     assert ALL in kinds_of(release)
     (share,) = release.shares
-    assert isinstance(share.noise, AcrossLaplace)
+    assert isinstance(share.noise, GroupVectorLaplace)
     assert share.noise.dimension == 2 * GROUPS + 1
     exact = run_exactly(release, shape.schema(), frame)
     people_there = {int(each) for each in exact.parts[release.exact.parts.index(across_people(release))]}

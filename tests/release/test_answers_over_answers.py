@@ -13,7 +13,7 @@ import dpsql
 from dpsql.answer import render, result
 from dpsql.answer.render import _intervals
 from dpsql.plan.expressions import Vector
-from dpsql.release import stage_values
+from dpsql.release.output import stage_values
 from tests.lies import Check, Lie, assert_caught
 
 NEAR = 2**60

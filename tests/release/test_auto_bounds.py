@@ -25,11 +25,11 @@ import pytest
 import dpsql
 from dpsql.core.cost import Cost
 from dpsql.core.exact import ExactTable, Grid
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Column, Fact
-from dpsql.release.auto_bounds import Search
-from dpsql.release.bound_candidates import LENGTHS, pieces
+from dpsql.release.bounds.auto_bounds import Search
+from dpsql.release.bounds.candidates import LENGTHS, pieces
 from dpsql.release.release import Release
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval

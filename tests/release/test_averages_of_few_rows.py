@@ -9,12 +9,12 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish, slot_vectors
 from dpsql.release.intervals.conditions import conditions, of_having
-from dpsql.release.intervals.given import Given, Ways
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
-from dpsql.release.stages import run_stages
+from dpsql.release.intervals.shown_conditions import ShownCases, ShownCondition
+from dpsql.release.output.select import finish, slot_vectors
+from dpsql.release.output.stages import run_stages
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.numbers import SOME_ROWS
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import released_of
@@ -36,7 +36,7 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def drawn(
     sql: str, rows: int, mean: float, *, draws: int = DRAWS, relation: str = U, **options: object
-) -> tuple[Release, Released]:
+) -> tuple[Release, ReleasedValues]:
     """Releases of a group of so many values near a mean, one beside the other."""
     values = np.clip(mean + np.random.default_rng(rows).uniform(-5, 5, rows), 0, 100)
     if rows:
@@ -44,7 +44,7 @@ def drawn(
     frame = pd.DataFrame({"x": values, "y": 4.0, "g": ["a"] * rows})
     made = calibrated(SHAPE.schema(), sql, relation, **options)
     released = made.privatise(stacked(run_exactly(made, SHAPE.schema(), frame), draws))
-    return made, Released(released.keys[1:], released.values)
+    return made, ReleasedValues(released.keys[1:], released.values)
 
 
 @pytest.mark.parametrize("rows", [0, *ROWS])
@@ -142,7 +142,9 @@ def test_without_the_ways_they_do_not(monkeypatch: pytest.MonkeyPatch):
     sql = "SELECT g, AVG(x) AS a, COUNT(*) AS n FROM t GROUP BY g HAVING AVG(x) < 60"
     held, shown = missed(sql, 6, 96.0, 1)["n"]
     assert held >= LEVEL - 5 * (LEVEL * (1 - LEVEL) / shown) ** 0.5
-    monkeypatch.setattr(Given, "of_rows", lambda _given, released: [(np.arange(released.groups), Given())])
+    monkeypatch.setattr(
+        ShownCondition, "of_rows", lambda _given, released: [(np.arange(released.groups), ShownCondition())]
+    )
     assert shown > 200
     lied = missed(sql, 6, 96.0, 1)["n"][0]
     assert lied < 0.9
@@ -152,12 +154,12 @@ def test_rows_pass_in_two_ways_where_the_middle_does():
     for words, ways in (("> 30", 1), (">= 50", 1), ("> 50", 0), ("< 50", 0), ("<= 50", 1), ("< 70", 1), ("> 70", 0)):
         made = calibrated(SHAPE.schema(), f"SELECT g, AVG(x) FROM t GROUP BY g HAVING AVG(x) {words}", U, epsilon=1)
         found = list(conditions(made, made.query.finish.having, *of_having(made)))
-        assert sum(isinstance(each, Ways) for each in found) == ways, words
+        assert sum(isinstance(each, ShownCases) for each in found) == ways, words
         steps = np.random.default_rng(3).integers(-40, 40, (len(made.coordinates), 500))
         scale = np.array([[max(1, round(1 / each.unit))] for each in made.coordinates])
         released = released_of(made, steps * scale)
         shown = np.zeros(500, dtype=bool)
-        shown[finish(made, Released((names(500),), released.values)).groups] = True
+        shown[finish(made, ReleasedValues((names(500),), released.values)).groups] = True
         (each,) = made.estimates
         few = released.values[each.count] < SOME_ROWS
         middle = few & (released.values[each.count] >= -20)  # far below, it is NULL

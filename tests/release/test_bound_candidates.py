@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.core.exact import Grid, Leading
+from dpsql.core.exact import Grid, LeadingDigits
 from dpsql.core.unit import Neighbours
 from dpsql.plan.expressions import Literal
-from dpsql.release.bound_candidates import LENGTHS, Intervals, Weighed, clipped
+from dpsql.release.bounds.candidates import LENGTHS, Intervals, WeightedCandidates, clipped
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.intervals import Interval
 from dpsql.session.prepare import Terms, prepare
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 
 ROWS: tuple[tuple[float, ...], ...] = (
     (),
@@ -31,8 +31,8 @@ RANGES = (None, Interval(0, 99_999), Interval(-50, 7), Interval(1_900, 2_100))
 WORTH, RATE = 0.75, Fraction(3, 10)
 
 
-def lead_of(of: Intervals) -> Leading:
-    return Leading(Literal(0, Type.INTEGER), of.digits)
+def lead_of(of: Intervals) -> LeadingDigits:
+    return LeadingDigits(Literal(0, Type.INTEGER), of.digits)
 
 
 def grid_of(of: Intervals, rows: tuple[float, ...]) -> Grid:
@@ -70,7 +70,7 @@ def listed(of: Intervals, rows: tuple[float, ...]) -> Counter[tuple[int, int, in
 def test_runs_are_all_candidates(outer: Interval | None, whole: bool):
     of = Intervals(whole, outer, digits=3)
     for rows in ROWS:
-        found = Weighed.all(of, lead_of(of), grid_of(of, rows), WORTH, RATE)
+        found = WeightedCandidates.all(of, lead_of(of), grid_of(of, rows), WORTH, RATE)
         named = len(of.named[0])
         kinds = map(tuple, found.kinds.T.tolist())
         assert dict(zip(kinds, found.many[named:].tolist(), strict=True)) == listed(of, rows)
@@ -98,14 +98,14 @@ def test_named_ones_are_scored_by_the_rows_beyond_them():
 def test_free_ones_weigh_little_together(outer: Interval | None, whole: bool, worth: float):
     """Where there are no rows. So few rows are as well off as without them."""
     of = Intervals(whole, outer)
-    found = Weighed.all(of, lead_of(of), grid_of(of, ()), worth, RATE)
+    found = WeightedCandidates.all(of, lead_of(of), grid_of(of, ()), worth, RATE)
     named, (penalties, _) = len(of.named[0]), of.penalties(worth)
     weights = np.exp(-float(found.rate) * found.gaps) * found.many * math.exp(-penalties.min())
     assert weights[named:].sum() <= 0.1
     assert weights.sum() <= of.weight(worth) * (1 + 1e-3)
 
 
-def chances(whole: bool, rows: tuple[float, ...], epsilon: int) -> tuple[Weighed, NDArray[np.float64]]:
+def chances(whole: bool, rows: tuple[float, ...], epsilon: int) -> tuple[WeightedCandidates, NDArray[np.float64]]:
     """The law of the search of a query that costs so much, over all candidates."""
     schema = TableSchema("t", (ColumnSchema("x", Type.INTEGER if whole else Type.REAL, nullable=False, auto=True),))
     made = prepare(
@@ -144,7 +144,7 @@ def test_nothing_is_too_wide_where_epsilon_is_large():
 def test_a_drawn_one_is_of_its_kind():
     of = Intervals(True, digits=6)
     rows = ROWS[4]
-    found = Weighed.all(of, lead_of(of), grid_of(of, rows), WORTH, RATE)
+    found = WeightedCandidates.all(of, lead_of(of), grid_of(of, rows), WORTH, RATE)
     named = len(of.named[0])
     for place in range(named, len(found.gaps), 7):
         scale, length, _, score = found.kinds[:, place - named].tolist()
@@ -157,7 +157,7 @@ def test_a_drawn_one_is_of_its_kind():
 
 def test_a_run_is_drawn_from_evenly():
     of = Intervals(True, digits=4)
-    found = Weighed.all(of, lead_of(of), grid_of(of, ROWS[3]), WORTH, RATE)
+    found = WeightedCandidates.all(of, lead_of(of), grid_of(of, ROWS[3]), WORTH, RATE)
     named = len(of.named[0])
     place = int(np.flatnonzero(found.many[named:] == 4)[0]) + named
     drawn = Counter(str(found.drawn(place, chance=True)) for _ in range(2_000))
@@ -170,7 +170,7 @@ def test_huge_penalties_are_exact():
     integers, and the law is still of penalties and rows."""
     of = Intervals(True)
     for rate in (Fraction(1, 10**18), Fraction(10**20), Fraction(10**6), Fraction(10)):
-        found = Weighed.all(of, lead_of(of), grid_of(of, ROWS[4]), WORTH, rate)
+        found = WeightedCandidates.all(of, lead_of(of), grid_of(of, ROWS[4]), WORTH, rate)
         assert (found.gaps.dtype == object) == (rate not in {10, 10**6})
         assert min(found.gaps) == 0
         likely = [place for place, gap in enumerate(found.gaps.tolist()) if gap * found.rate < 0.5]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.core.classes import ClassLaplace
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
 from dpsql.release.design import choose
-from dpsql.release.design.told_apart import cells_of
+from dpsql.release.design.distinguished_cells import cells_of
 from dpsql.release.release import Release
 from tests.core.checks import B, Shape, U, calibrated, run_exactly
 
@@ -75,7 +75,7 @@ QUERIES = (
 def answers(made: Release) -> np.ndarray[Any, Any]:
     schema = SHAPE.schema()
     released = made.privatise(run_exactly(made, schema, SHAPE.frame(rows())))
-    from dpsql.release.estimate import estimate
+    from dpsql.release.output.estimate import estimate
 
     found = [estimate(each, released.values) for each in made.estimates]
     return np.array([np.where(each.where_valid(), each.values, np.nan) for each in found], dtype=float)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.release.hidden import chosen_apart
 from dpsql.release.release import Release
+from dpsql.release.selection.hidden_groups import chosen_apart
 
 FRAME = pd.DataFrame({"u": range(40), "k": [i % 7 for i in range(40)], "x": [i % 10 for i in range(40)]})
 FRAME["y"] = FRAME["x"] // 2

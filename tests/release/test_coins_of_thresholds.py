@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from dpsql.accuracy.truncated import chance_within, tail_of
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian
+from dpsql.core.mechanisms.noise import CubeLaplace, DiscreteGaussian
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
-from dpsql.release.stages import run_stages
+from dpsql.release.output.select import finish
+from dpsql.release.output.stages import run_stages
+from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated
 from tests.measured import height_of
 from tests.release.given_shown import probabilities, released_of, shown_with
@@ -67,7 +67,7 @@ def test_conditions_beside_a_threshold_know_of_the_coin(words: str, level: float
     assert height_of(made) == 15
     x, chance = probabilities(made.shares[0].noise, 200)
     y = np.arange(10, 120)
-    released = Released((Vector(y.astype(str).astype(object)),), released_of(made, y[None]).values)
+    released = ReleasedValues((Vector(y.astype(str).astype(object)),), released_of(made, y[None]).values)
     answer = run_stages(made, finish(made, released))
     passed = y[answer.groups]
     weights = shown_with(made, passed)

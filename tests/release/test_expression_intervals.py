@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.noise_expressions import Linear, Ratio, form_of
-from dpsql.release.release import Release, Released
+from dpsql.release.output.noise_expressions import Linear, Ratio, form_of
+from dpsql.release.output.select import finish
+from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.seeding import seed
 
@@ -50,15 +50,15 @@ def table(rows: int) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def released_of(sql: str, rows: int, relation: str = U, **how: Any) -> tuple[Release, Released]:
+def released_of(sql: str, rows: int, relation: str = U, **how: Any) -> tuple[Release, ReleasedValues]:
     """Many releases of one table, side by side as if they were groups."""
     schema = SHAPE.schema()
     made = calibrated(schema, f"SELECT {sql} AS v FROM t", relation, **how)
     drawn = made.privatise(stacked(run_exactly(made, schema, table(rows)), DRAWS))
-    return made, Released((), drawn.values)
+    return made, ReleasedValues((), drawn.values)
 
 
-def ends_of(made: Release, released: Released, level: float = 0.95) -> Bounds:
+def ends_of(made: Release, released: ReleasedValues, level: float = 0.95) -> Bounds:
     found = interval(made, released, made.query.finish.outputs[0].expr, level)
     assert found is not None
     low, high = found
@@ -148,7 +148,7 @@ def test_the_forms_that_this_file_means_are_used():
 
 def test_differences_are_narrower_than_the_sum_of_their_parts():
     made = calibrated(SHAPE.schema(), "SELECT SUM(x) - SUM(y), SUM(x), SUM(y) FROM t", U)
-    nothing = Released((), np.zeros((made.width, 1)))
+    nothing = ReleasedValues((), np.zeros((made.width, 1)))
     ends = [interval(made, nothing, each.expr, 0.95) for each in made.query.finish.outputs]
     widths = [float(high[0] - low[0]) for low, high in ends]  # type: ignore[misc]
     assert 0.5 * sum(widths[1:]) < widths[0] < 0.8 * sum(widths[1:])
@@ -166,7 +166,7 @@ def test_a_quotient_is_as_close_as_an_average_whatever_its_unit(top: float):
     frame = pd.DataFrame({"x": np.linspace(0, top, 1000)})
     made = calibrated(shape.schema(), "SELECT SUM(x) / COUNT(*), AVG(x) FROM t", U)
     released = made.privatise(stacked(run_exactly(made, shape.schema(), frame), 100))
-    found = [interval(made, Released((), released.values), each.expr, 0.95) for each in made.query.finish.outputs]
+    found = [interval(made, ReleasedValues((), released.values), each.expr, 0.95) for each in made.query.finish.outputs]
     quotient, average = (np.median(high - low) for low, high in found)  # type: ignore[misc]
     assert 0.99 * average <= quotient <= 1.01 * average
 
@@ -177,7 +177,7 @@ def test_all_cells_of_a_grouped_column_hold_together(sql: str):
     schema, frame = SHAPE.schema(), table(200)
     made = calibrated(schema, f"SELECT g, {sql} AS v FROM t GROUP BY g", U)
     drawn = made.privatise(stacked(run_exactly(made, schema, frame), DRAWS))
-    released = Released(drawn.keys[1:], drawn.values)
+    released = ReleasedValues(drawn.keys[1:], drawn.values)
     for level in LEVELS:
         low, high = interval(made, released, made.query.finish.outputs[1].expr, made.for_all(level, 4))  # type: ignore[misc]
         hold = np.ones(DRAWS, dtype=bool)
@@ -240,5 +240,5 @@ def test_quotients_within_other_expressions_stay_open():
 def test_what_has_no_interval_has_none_in_arithmetic():
     for sql in ("MEDIAN(x) + COUNT(*)", "REGR_R2(x, y) * 100", "MAX(x) - MIN(x)", "2 + 0 * REGR_INTERCEPT(y, x)"):
         made = calibrated(SHAPE.schema(), f"SELECT {sql} AS v FROM t", U)
-        released = Released((), np.ones((made.width, 1)))
+        released = ReleasedValues((), np.ones((made.width, 1)))
         assert interval(made, released, made.query.finish.outputs[0].expr, 0.95) is None, sql

@@ -14,11 +14,11 @@ import pytest
 import dpsql
 from dpsql.core.cost import Cost
 from dpsql.plan.expressions import Column, Fact
-from dpsql.release.auto_bounds import Bounded, Search
+from dpsql.release.bounds.auto_bounds import ChosenBounds, Search
 from dpsql.release.found_bounds import Rows, _is_found, judged
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING, Interval
-from dpsql.session.released_text import from_bytes, to_bytes
+from dpsql.session.cache.released_text import from_bytes, to_bytes
 
 LINE = "NULL, since there are too few rows to choose bounds of"
 AVERAGE = "SELECT AVG(x) FROM t"
@@ -108,13 +108,13 @@ def test_the_decision_follows_from_what_was_released() -> None:
         assert judged(release, replace(again, values=np.zeros_like(again.values))).meaningless == {0}
 
 
-def bounded(low: float, high: float, **more: Any) -> Bounded:
+def bounded(low: float, high: float, **more: Any) -> ChosenBounds:
     """Bounds of a column of reals, drawn at epsilon 1."""
     column = Column("x", Type.REAL, Fact(EVERYTHING))
     cost = Cost.of(Fraction(3, 10))
     how: dict[str, Any] = {"bounded": False, "mechanism": "exponential", "worth": Fraction(3, 4), "cost": cost}
     search = Search.of(column, Fraction(3, 10), 1, **how)
-    return replace(Bounded.of(search, Interval(low, high), Interval(low, high)), **more)
+    return replace(ChosenBounds.of(search, Interval(low, high), Interval(low, high)), **more)
 
 
 DECIDED = [

@@ -23,15 +23,15 @@ from dpsql import accuracy
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
 from dpsql.executors.pandas.executor import PandasExecutor
-from dpsql.release.finish import finish
-from dpsql.release.release import Released
+from dpsql.release.output.select import finish
+from dpsql.release.release import ReleasedValues
 from dpsql.session.prepare import Terms, prepare
-from dpsql.shell.asker import Asker
 from dpsql.shell.cli import main
-from dpsql.shell.magic import Magic
-from dpsql.shell.prompt import Prompt
+from dpsql.shell.notebook.magic import Magic
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.prompt import Prompt
 from dpsql.shell.shell import Shell
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.core.checks import B, Shape, U, run_exactly, stacked
 from tests.seeding import seed
 
@@ -195,9 +195,9 @@ def test_drawn_answers_are_as_close_as_promised(
     assert goal is not None
     exact = run_exactly(made, schema, FRAME)
     steps = made.coordinate_steps(exact.parts).astype(np.float64)
-    truth = finish(made, Released(exact.keys, made.features_of(steps * _units(made))))
+    truth = finish(made, ReleasedValues(exact.keys, made.features_of(steps * _units(made))))
     drawn = made.privatise(stacked(exact, runs))
-    answer = finish(made, Released(drawn.keys[1:], drawn.values))
+    answer = finish(made, ReleasedValues(drawn.keys[1:], drawn.values))
     groups = answer.vectors[0].values if made.query.plan.keys else np.zeros(runs)
     slack = 5 * math.sqrt(float(goal.confidence * (1 - goal.confidence)) / (runs * exact.groups))
     for name, vector, right in zip(answer.names, answer.vectors, truth.vectors, strict=True):

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 from dpsql.accuracy.widths import half_width
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Released
+from dpsql.release.output.select import finish
+from dpsql.release.release import ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, of_copies, run_exactly, stacked
 from tests.seeding import seed
 
@@ -60,7 +60,7 @@ def covered(
     schema, frame = SHAPE.schema(), table(rows)
     made = calibrated(schema, sql, relation, **options)
     released = of_copies(made).privatise(stacked(run_exactly(made, schema, frame), draws))
-    released = Released((), released.values)
+    released = ReleasedValues((), released.values)
     found = {}
     for output, aggregate in zip(made.query.finish.outputs, aggregates, strict=True):
         low, high = interval(made, released, output.expr, level)  # type: ignore[misc]
@@ -150,7 +150,9 @@ def test_whole_sums_with_noise_in_half_steps_are_covered(value: int):
     made = calibrated(schema, "SELECT SUM(p), AVG(p) FROM t", B, epsilon=5.196, mechanism="laplace")
     assert made.noise is not None
     assert half_width(made.noise, 0.95) * made.coordinates[-1].unit == 5.5
-    released = Released((), of_copies(made).privatise(stacked(run_exactly(made, schema, frame), 4 * DRAWS)).values)
+    released = ReleasedValues(
+        (), of_copies(made).privatise(stacked(run_exactly(made, schema, frame), 4 * DRAWS)).values
+    )
     low, high = interval(made, released, made.query.finish.outputs[0].expr, 0.95)  # type: ignore[misc]
     exact = 21 * value
     assert np.mean((low <= exact) & (exact <= high)) >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / (4 * DRAWS))
@@ -162,7 +164,7 @@ def test_averages_of_very_few_rows_are_covered_too(rows: int, relation: str):
     """The set of means can be empty or split near a count of 0; its hull, or the whole range, is given."""
     schema, frame = SHAPE.schema(), table(rows)
     made = calibrated(schema, "SELECT AVG(x) FROM t", relation)
-    released = Released((), of_copies(made).privatise(stacked(run_exactly(made, schema, frame), DRAWS)).values)
+    released = ReleasedValues((), of_copies(made).privatise(stacked(run_exactly(made, schema, frame), DRAWS)).values)
     low, high = interval(made, released, made.query.finish.outputs[0].expr, 0.95)  # type: ignore[misc]
     assert np.isfinite(low).all()
     assert np.isfinite(high).all()
@@ -176,7 +178,9 @@ def test_simultaneous_intervals_hold_together():
     """Every cell of a column at once, over 16 groups: what `intervals(simultaneous=True)` uses."""
     schema = SHAPE.schema()
     made = calibrated(schema, "SELECT AVG(x), COUNT(*) FROM t", U)
-    released = Released((), of_copies(made).privatise(stacked(run_exactly(made, schema, table(100)), 16 * 2000)).values)
+    released = ReleasedValues(
+        (), of_copies(made).privatise(stacked(run_exactly(made, schema, table(100)), 16 * 2000)).values
+    )
     exact = {0: table(100)["x"].mean(), 1: 100}
     for index, output in enumerate(made.query.finish.outputs):
         low, high = interval(made, released, output.expr, 0.95 ** (1 / 16))  # type: ignore[misc]
@@ -189,7 +193,7 @@ def test_the_interval_holds_the_shown_answer():
     schema, frame = SHAPE.schema(), table(100)
     made = calibrated(schema, "SELECT AVG(x) AS m, SUM(p) AS s, COUNT(*) AS c FROM t", U)
     released = of_copies(made).privatise(stacked(run_exactly(made, schema, frame), 2000))
-    released = Released((), released.values)
+    released = ReleasedValues((), released.values)
     answer = finish(made, released)
     for output, vector in zip(made.query.finish.outputs, answer.vectors, strict=True):
         low, high = interval(made, released, output.expr, 0.95)  # type: ignore[misc]

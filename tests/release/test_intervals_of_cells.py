@@ -13,13 +13,13 @@ import pytest
 
 from dpsql.accuracy import widths
 from dpsql.accuracy.classes import half_widths
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Released
-from dpsql.release.stages import run_stages
+from dpsql.release.output.select import finish
+from dpsql.release.output.stages import run_stages
+from dpsql.release.release import ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.seeding import seed
 
@@ -85,7 +85,7 @@ def covered(outputs: list[str], rows: int, level: float, **options: Any) -> dict
     quotients = any("/" in each for each in outputs)
     assert made.lattice.classes or quotients or options.get("epsilon", 1) < 1 or "mechanism" in options
     frame = table(rows)
-    released = Released((), made.privatise(stacked(run_exactly(made, SHAPE.schema(), frame), DRAWS)).values)
+    released = ReleasedValues((), made.privatise(stacked(run_exactly(made, SHAPE.schema(), frame), DRAWS)).values)
     found = {}
     whole = made.coordinates[0].unit == 1
     for output, asked in zip(made.query.finish.outputs, outputs, strict=True):
@@ -178,7 +178,7 @@ def test_values_of_cells_that_were_compared_hold_given_that_their_row_is_shown(h
     for first, second in ((0, 0), (2, 3), (5, 5), (4, 9), (20, 1)):
         values = made.features_of(np.array([one + first, other + second], dtype=np.float64))
         names = np.array([f"{place:06d}" for place in range(len(one))], dtype=object)
-        released = Released((Vector(names),), values)
+        released = ReleasedValues((Vector(names),), values)
         answer = run_stages(made, finish(made, released))
         assert not answer.given.unread
         for output, exact in zip(made.query.finish.outputs[1:], (first, first + second), strict=True):

@@ -12,12 +12,12 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.release.finish import finish
 from dpsql.release.intervals.conditions import conditions, of_having
-from dpsql.release.intervals.given import Window
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
-from dpsql.release.stages import run_stages
+from dpsql.release.intervals.shown_conditions import Window
+from dpsql.release.output.select import finish
+from dpsql.release.output.stages import run_stages
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.prepared_query import PreparedQuery
 from tests.core.checks import Shape, U, calibrated, run_exactly, stacked
 from tests.release.given_shown import probabilities, released_of
@@ -42,15 +42,15 @@ def made_by(sql: str, **options: Any) -> Release:
     return calibrated(SHAPE.schema(**options.pop("declared", {})), sql, U, **options)
 
 
-def shown(made: Release, released: Released) -> Any:
+def shown(made: Release, released: ReleasedValues) -> Any:
     return run_stages(made, finish(made, released))
 
 
-def of_groups(made: Release, steps: Any) -> Released:
+def of_groups(made: Release, steps: Any) -> ReleasedValues:
     """Noisy coordinates with a key for each group."""
     found = released_of(made, steps)
     names = np.array([f"{i:06d}" for i in range(found.groups)], dtype=object)
-    return Released((Vector(names),), found.values)
+    return ReleasedValues((Vector(names),), found.values)
 
 
 ONE_VALUE = [
@@ -134,7 +134,7 @@ def test_values_beside_it_hold_too(case: int):
         exact = run_exactly(made, SHAPE.schema(**options.get("declared", {})), frame)
         exact = type(exact)(tuple(k.at(np.arange(1)) for k in exact.keys), exact.parts[:, :1], 1, exact.grids)
         released = made.privatise(stacked(exact, 20_000))
-        released = Released(released.keys[1:], released.values)
+        released = ReleasedValues(released.keys[1:], released.values)
         answer = shown(made, released)
         if len(answer) < 200:
             continue

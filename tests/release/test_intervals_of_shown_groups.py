@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dpsql.plan.evaluation import evaluate
-from dpsql.release.estimate import estimate
 from dpsql.release.intervals.intervals import interval
+from dpsql.release.output.estimate import estimate
 from dpsql.release.release import Release
 from tests.core.checks import Shape, U, calibrated
 from tests.measured import height_of

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 import dpsql
 from dpsql.answer.render import _intervals
 from dpsql.plan.expressions import Vector
-from dpsql.release import finish, release
-from dpsql.release import integers as release_integers
-from dpsql.release.integers import _rounded, outward
+from dpsql.release import release
 from dpsql.release.intervals import intervals as noise_intervals
-from dpsql.release.release import Released
-from dpsql.session import released_text
+from dpsql.release.output import integers as release_integers
+from dpsql.release.output import select as finish
+from dpsql.release.output.integers import _rounded, outward
+from dpsql.release.release import ReleasedValues
+from dpsql.session.cache import released_text
 from tests.lies import Check, Lie, assert_caught
 
 NEAR = 2**60
@@ -193,9 +194,9 @@ def test_a_ledger_keeps_all_digits(tmp_path: Path) -> None:
     assert first.df["s"].tolist()[0] > 2**70
 
 
-def released(**more: Any) -> Released:
+def released(**more: Any) -> ReleasedValues:
     keys = (Vector(np.array(["a", None], dtype=object), np.array([True, False])),)
-    return Released(keys, np.array([[0.1, 2.0**70], [3.0, 4.0]]), (), **more)
+    return ReleasedValues(keys, np.array([[0.1, 2.0**70], [3.0, 4.0]]), (), **more)
 
 
 def test_payloads_have_a_number_and_those_of_the_first_form_are_read() -> None:
@@ -230,14 +231,14 @@ def test_payloads_of_another_form_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_an_answer_with_integers_of_what_is_none_is_not_replayed(tmp_path: Path) -> None:
-    from dpsql.session import replay
+    from dpsql.session.cache import cached_answers as replay
 
     table = dpsql.Table(frame(near()), bounds={"x": (NEAR, NEAR + 1_000)})
     result = dpsql.Session({"t": table}, budget=dpsql.Budget(9)).query("SELECT AVG(x) FROM t", epsilon=1)
     own = result._released
     assert replay._fits(own, result._release)
-    assert not replay._fits(Released(own.keys, own.values, own.bounds, {0: (1,)}), result._release)
-    assert not replay._fits(Released(own.keys, own.values, own.bounds, {7: (1,)}), result._release)
+    assert not replay._fits(ReleasedValues(own.keys, own.values, own.bounds, {0: (1,)}), result._release)
+    assert not replay._fits(ReleasedValues(own.keys, own.values, own.bounds, {7: (1,)}), result._release)
 
 
 # Arithmetic.
@@ -305,7 +306,7 @@ def round_the_worth_of_a_step(patch: pytest.MonkeyPatch) -> None:
     def exactly(lattice: Any, each: Any) -> Any:
         found = honest(lattice, each)
         rounded = {place: int(float(weight)) for place, weight in found.weights.items()}
-        return release_integers._Exactly(rounded, found.below)
+        return release_integers._ExactSum(rounded, found.below)
 
     patch.setattr(release_integers, "_exactly", exactly)
 

@@ -17,12 +17,12 @@ import pytest
 
 import dpsql
 from dpsql.accounting import gaussian_delta
-from dpsql.core.classes import law_of
 from dpsql.core.exact import ExactTable
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.loss import Allowance
-from dpsql.core.mechanisms import GaussianNoise
-from dpsql.core.staircase import Staircase
+from dpsql.core.mechanisms.coordinate_classes import law_of
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
+from dpsql.core.mechanisms.noise import GaussianNoise
+from dpsql.core.mechanisms.staircase import Staircase
 from dpsql.core.unit import Neighbours
 from dpsql.errors import BudgetExceeded, DPSQLError
 from dpsql.plan.expressions import Vector

@@ -19,12 +19,12 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.classes import law_of
+from dpsql.core.mechanisms.coordinate_classes import law_of
 from dpsql.core.unit import Neighbours
 from dpsql.release.expected_error import error_variance
 from dpsql.schema.columns import TableSchema
 from dpsql.session import prepare
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.core.checks import B, Shape, U
 from tests.core.test_statistics_neighbours import TIGHT, check_query
 from tests.seeding import seed

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.exact import CountRows, InCell, LatticeShare
-from dpsql.core.mechanisms import SharedLaplace
+from dpsql.core.exact import CellPart, CountRows, LatticeShare
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.noise import SharedLaplace
 from dpsql.release.design import choose
-from dpsql.release.estimate import estimate
 from dpsql.release.expected_error import error_variance
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
+from dpsql.release.output.estimate import estimate
+from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.core.test_statistics_neighbours import TIGHT, check_query
 from tests.seeding import seed
@@ -108,7 +108,7 @@ def test_which_design_it_has(asked: str) -> None:
     """Shares of cells, or their classes; what needs more of a row than both have keeps its design."""
     made = calibrated(SHAPE.schema(), f"SELECT {asked} FROM t", U)
     kinds = {type(each.noise) for each in made.shares}
-    inside = [part.of for part in made.exact.parts if isinstance(part, InCell)]
+    inside = [part.of for part in made.exact.parts if isinstance(part, CellPart)]
     if asked in BY_SHARES:
         assert kinds == {SharedLaplace}
         assert len(inside) == len(made.exact.parts)
@@ -152,13 +152,13 @@ def test_neighbours_move_no_further_than_is_paid_for(asked: str, relation: str) 
     for tail in ("", " GROUP BY g"):
         made, met = check_query(f"SELECT {asked} FROM t{tail}", relation, universe=TIGHT)
         assert met.ratio <= 1
-        assert relation == B or any(isinstance(part, InCell) for part in made.exact.parts)
+        assert relation == B or any(isinstance(part, CellPart) for part in made.exact.parts)
 
 
 def test_a_public_number_of_rows_stays_exact_beside_shares() -> None:
     made = calibrated(SHAPE.schema(), "SELECT CORR(y, n), AVG(y), COUNT(*) FROM t", B)
     assert [type(each.noise) for each in made.shares] == [SharedLaplace]
-    assert any(isinstance(part, InCell) for part in made.exact.parts)
+    assert any(isinstance(part, CellPart) for part in made.exact.parts)
     assert made.privatise(run_exactly(made, SHAPE.schema(), frame(77))).values[made.estimates[2].count] == 77
 
 
@@ -180,7 +180,7 @@ def test_intervals_hold_as_often_as_they_say(asked: str, most: tuple[float, ...]
     exact = run_exactly(made, schema, table)
     noiseless = calibrated(schema, f"SELECT {asked} FROM t", U, epsilon=10**7)
     truths = reals_of(noiseless, noiseless.privatise(run_exactly(noiseless, schema, table)).values)[:, 0]
-    released = Released((), made.privatise(stacked(exact, DRAWS)).values)
+    released = ReleasedValues((), made.privatise(stacked(exact, DRAWS)).values)
     for output, truth, high in zip(made.query.finish.outputs, truths, most, strict=True):
         ends = interval(made, released, output.expr, 0.95)
         assert ends is not None

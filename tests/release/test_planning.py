@@ -11,14 +11,16 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import reach, vertices
+from dpsql.core.sensitivity import extreme_points as vertices
+from dpsql.core.sensitivity import norms as reach
 from dpsql.core.unit import Neighbours
-from dpsql.release import split
-from dpsql.release.design import choose, coordinates, moves, told_apart
+from dpsql.release import epsilon_shares as split
+from dpsql.release.design import choose, coordinates, moves
+from dpsql.release.design import distinguished_cells as told_apart
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema
 from dpsql.session import prepare
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.core.checks import B, Shape, U
 
 POOL = (

@@ -13,10 +13,10 @@ import pytest
 
 import dpsql
 from dpsql.core.cost import Cost
-from dpsql.core.exact import Grid, Leading
+from dpsql.core.exact import Grid, LeadingDigits
 from dpsql.plan.expressions import Column, Fact
-from dpsql.release import bound_candidates
-from dpsql.release.auto_bounds import Search
+from dpsql.release.bounds import candidates as bound_candidates
+from dpsql.release.bounds.auto_bounds import Search
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from tests.seeding import seed
@@ -39,7 +39,7 @@ def search_of(*, epsilon: Fraction, rows: int = 1, bounded: bool = False, within
 def counts_of(search: Search, values: Any) -> Grid:
     """Rows at their places."""
     of = search.grid.of
-    assert isinstance(of, Leading)
+    assert isinstance(of, LeadingDigits)
     if search.intervals.outer is not None:
         values = np.clip(values, float(search.intervals.outer.lower), float(search.intervals.outer.upper))
     points, counts = np.unique(of.places(np.asarray(values, dtype=np.float64)), return_counts=True)

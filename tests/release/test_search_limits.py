@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.reach import of_one_group
+from dpsql.core.sensitivity.norms import of_one_group
 from dpsql.errors import InternalError
-from dpsql.release import auto_bounds
+from dpsql.release.bounds import auto_bounds
 from dpsql.session import prepare
 
 

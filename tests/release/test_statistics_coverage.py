@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.core.mechanisms import CubeLaplace, RoundedGaussian, SharedLaplace, SplitLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace, RoundedGaussian, SharedLaplace, SplitLaplace
 from dpsql.release.intervals.intervals import interval
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from tests.core.checks import B, Shape, U, calibrated, run_exactly, stacked
 from tests.seeding import seed
 
@@ -65,12 +65,12 @@ def exactly(frame: pd.DataFrame, asked: str) -> float:
     return float(means[kind]())
 
 
-def released_of(sql: str, relation: str, rows: int, **how: Any) -> tuple[Release, Released]:
+def released_of(sql: str, relation: str, rows: int, **how: Any) -> tuple[Release, ReleasedValues]:
     """Many releases of one table, side by side as if they were groups."""
     schema = SHAPE.schema()
     made = calibrated(schema, sql, relation, **how)
     drawn = made.privatise(stacked(run_exactly(made, schema, table(rows)), DRAWS))
-    return made, Released((), drawn.values)
+    return made, ReleasedValues((), drawn.values)
 
 
 def covered(asked: list[str], relation: str, rows: int, level: float = LEVEL, **how: Any) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_shares_are_what_is_measured():
 def test_intervals_of_large_tables_are_not_much_wider_than_the_noise(how: dict[str, Any], law: Any):
     """At 20,000 rows all is nearly linear: the interval is at most 1.7 times as wide as the central 95 % of the
     answers."""
-    from dpsql.release.finish import slot_vectors
+    from dpsql.release.output.select import slot_vectors
 
     for asked in (["VAR_POP(x)"], ["COVAR_POP(y, x)"], ["REGR_SLOPE(y, x)"], ["CORR(y, x)"]):
         made, released = released_of(f"SELECT {asked[0]} FROM t", U, 20_000, **how)

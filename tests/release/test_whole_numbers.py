@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.release.levels import Levels
-from dpsql.release.whole_numbers import rounded_levels
+from dpsql.release.levels.estimates import Levels
+from dpsql.release.output.whole_numbers import rounded_levels
 
 SETS = {
     "rollup": [(0, 1, 2), (0, 1), (0,), ()],

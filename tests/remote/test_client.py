@@ -22,9 +22,9 @@ from dpsql.errors import (
     DPSQLError,
     InvalidArgument,
     InvalidParameter,
-    NotComputed,
+    PostprocessFailed,
     QueryRefused,
-    Unavailable,
+    ServerUnavailable,
 )
 from dpsql.remote.client import RemoteSession
 from dpsql.remote.wire import Wire, address_of, token_from
@@ -115,7 +115,7 @@ def said(act: Any, sql: str, terms: dict[str, Any]) -> Any:
     """The answer, or the error as a text with its class."""
     try:
         return act(sql, **{"epsilon": 0.5, **terms})
-    except NotComputed as error:
+    except PostprocessFailed as error:
         return type(error), str(error), [(each.to_text(), str(each.explanation)) for each in error.answers]
     except DPSQLError as error:
         return type(error), str(error), error.about
@@ -136,7 +136,7 @@ def test_answers_are_the_librarys(both: Both, sql: str, terms: dict[str, Any]):
     ours, theirs = said(remote.query, sql, terms), said(local.query, sql, terms)
     if isinstance(first, tuple):
         assert (ours, first[:2]) == (theirs, ours[:2])
-        assert first[0] is NotComputed or first == ours
+        assert first[0] is PostprocessFailed or first == ours
         return
     assert ours.replayed
     assert theirs.replayed, "both are asked by one analyst, of one ledger"
@@ -272,7 +272,7 @@ def test_tokens(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch)
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DPSQL_TOKEN", "t")
     monkeypatch.setattr("time.sleep", lambda _: None)
-    with pytest.raises(Unavailable, match="cannot be reached"):
+    with pytest.raises(ServerUnavailable, match="cannot be reached"):
         dpsql.connect("http://127.0.0.1:9")
 
 
@@ -299,14 +299,14 @@ class Lost:
 
     def ask(self, _body: Any, key: str) -> Any:
         self.keys.append(key)
-        raise Unavailable("lost")
+        raise ServerUnavailable("lost")
 
 
 def test_a_fresh_question_whose_answer_was_lost_keeps_its_key():
     wire = Lost()
     session = RemoteSession(wire)  # type: ignore[arg-type]
     for epsilon in (0.1, 0.1, 0.2):
-        with pytest.raises(Unavailable):
+        with pytest.raises(ServerUnavailable):
             session.query("SELECT COUNT(*) FROM t", epsilon=epsilon, fresh=True)
     assert wire.keys[0] == wire.keys[1] != wire.keys[2]
 
@@ -317,7 +317,7 @@ def test_content_of_no_dpsql_server_is_unavailable(monkeypatch: pytest.MonkeyPat
     session = RemoteSession(wire)
     for content in ([1], {"columns": []}, {"columns": [{"name": 1}]}, "x", None):
         monkeypatch.setattr(wire, "ask", lambda *_, content=content: content)
-        with pytest.raises(Unavailable, match="speak"):
+        with pytest.raises(ServerUnavailable, match="speak"):
             session.query("SELECT COUNT(*) FROM t", epsilon=0.1)
     session.close()
 

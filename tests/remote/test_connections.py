@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from dpsql.errors import DPSQLError
-from dpsql.session.server_words import Peers, ServerWords
+from dpsql.session.server_settings import Peers, ServerWords
 from tests.remote.serving import BY_COUNTRY, COUNT, Server, serving, shop, token_for
 
 pytestmark = pytest.mark.xdist_group("server")

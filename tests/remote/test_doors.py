@@ -17,7 +17,7 @@ import dpsql
 from dpsql.errors import DPSQLError, InvalidArgument, QueryRefused
 from dpsql.remote.client import RemoteSession
 from dpsql.shell.cli import main
-from dpsql.shell.magic import Magic
+from dpsql.shell.notebook.magic import Magic
 from tests.remote.serving import BY_COUNTRY, COUNT, Server, serving, shop, token_for
 
 pytestmark = pytest.mark.xdist_group("server")

@@ -14,8 +14,8 @@ import pytest
 from dpsql.answer.result import Result
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.loss import PrivacyLoss
-from dpsql.remote.server import told as told_module
-from dpsql.remote.server.told import Told, Written
+from dpsql.remote.server import answer_cache as told_module
+from dpsql.remote.server.answer_cache import AnswerCache, SerializedAnswer
 from dpsql.remote.server.worker import Config, Work
 from dpsql.session import prepare as prepare_module
 from dpsql.session import served
@@ -142,9 +142,9 @@ def test_an_answer_says_what_came_of_its_charge(desk: Desk):
 
 def test_the_oldest_are_let_go_of(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(told_module, "_MOST_BYTES", 20)
-    told, statements = Told(), [object() for _ in range(3)]
+    told, statements = AnswerCache(), [object() for _ in range(3)]
     for each in statements:
-        told.keep((each, 1), Written(b"{123456}", ()))  # type: ignore[arg-type]
+        told.keep((each, 1), SerializedAnswer(b"{123456}", ()))  # type: ignore[arg-type]
     assert [told.find((each, 1)) is None for each in statements] == [True, False, False]  # type: ignore[arg-type]
 
 

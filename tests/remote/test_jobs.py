@@ -19,11 +19,11 @@ from dpsql.core.ledger.text import Rules
 from dpsql.core.loss import PrivacyLoss
 from dpsql.errors import LedgerError
 from dpsql.remote.server import jobs as jobs_module
-from dpsql.remote.server.crew import UNSENT, Ended, Halted
 from dpsql.remote.server.job import Job
 from dpsql.remote.server.jobs import AT_ONCE, WAITING, Jobs
-from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.problems import Problem
+from dpsql.remote.server.workers import UNSENT, ServingHalted, WorkerEnded
 from tests.lies import assert_caught
 
 GRID = 0.2
@@ -443,7 +443,7 @@ def test_a_key_is_one_query_and_its_answer_stays():
 def test_a_worker_that_ends_after_the_charge_is_final(reason: str):
     async def dies(fake: Fake, asked: Any) -> Reply:
         fake.charge(asked)
-        raise Ended(reason)
+        raise WorkerEnded(reason)
 
     async def look() -> None:
         fake = Fake(dies)
@@ -480,7 +480,7 @@ def test_a_worker_that_ends_before_the_charge_costs_nothing_and_leaves_the_key_f
         jobs = fake.jobs()
 
         def plan(asked: Any) -> Reply:
-            raise Ended("died")
+            raise WorkerEnded("died")
 
         fake.plan_reply = plan
         job, _ = await timed(jobs)
@@ -498,7 +498,7 @@ def test_a_worker_that_never_had_the_query_leaves_its_charge_to_the_next():
 
     async def gone_once(fake: Fake, asked: Any) -> Reply:
         if next(deaths):
-            raise Ended(UNSENT)
+            raise WorkerEnded(UNSENT)
         return await taking(0)(fake, asked)
 
     async def look() -> None:
@@ -515,7 +515,7 @@ def test_a_worker_that_never_had_the_query_leaves_its_charge_to_the_next():
 def test_a_worker_that_ends_after_it_has_kept_its_answer_loses_nothing():
     async def dies(fake: Fake, asked: Any) -> Reply:
         fake.keep(asked, fake.charge(asked))
-        raise Ended("died")
+        raise WorkerEnded("died")
 
     async def look() -> None:
         fake = Fake(dies)
@@ -558,7 +558,7 @@ def test_a_ledger_that_cannot_be_read_after_a_run_leaves_the_charge_open():
             raise LedgerError("disk")
 
         fake.owner.asked = unread  # type: ignore[method-assign]
-        raise Ended("died")
+        raise WorkerEnded("died")
 
     async def look() -> None:
         fake = Fake(dies)
@@ -575,7 +575,8 @@ def test_a_ledger_that_cannot_be_read_after_a_run_leaves_the_charge_open():
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(Ended("deadline"), 400), (Ended("died"), 503), (Halted(), 503), (LedgerError("disk"), 503)]
+    ("error", "status"),
+    [(WorkerEnded("deadline"), 400), (WorkerEnded("died"), 503), (ServingHalted(), 503), (LedgerError("disk"), 503)],
 )
 def test_planning_that_ends_costs_nothing(error: Exception, status: int):
     async def look() -> None:

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from dpsql.remote.server.listening import HANDSHAKE, MOST_CONNECTIONS, LimitedListener, most_connections
-from dpsql.remote.server.run import Serving
-from dpsql.session.server_words import Peers, ServerWords
+from dpsql.remote.server.run import ServerSetup
+from dpsql.session.server_settings import Peers, ServerWords
 from tests.remote.serving import COUNT, Server, serving, shop, token_for
 
 pytestmark = pytest.mark.xdist_group("server")
@@ -151,7 +151,7 @@ def test_the_command_of_the_image_and_the_unit_have_what_they_need() -> None:
     assert words[0] == "serve"
     names = {"--tls-cert": "certificate", "--tls-key": "key"}
     said = {names[name]: Path(text) for name, text in options.items() if name in names}
-    Serving(Path(words[1]), options["--host"], **said).check(ServerWords())  # raises InvalidArgument without TLS
+    ServerSetup(Path(words[1]), options["--host"], **said).check(ServerWords())  # raises InvalidArgument without TLS
     unit = configparser.ConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(ROOT / "packaging" / "dpsql-server.service")

@@ -16,11 +16,11 @@ import httpx
 import pytest
 
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidSchema
-from dpsql.remote.server import crew as crew_module
-from dpsql.remote.server.crew import Ended, Files, TooLarge, Worker
+from dpsql.remote.server import workers as crew_module
 from dpsql.remote.server.messages import OK, Config
 from dpsql.remote.server.metrics import told_at
-from dpsql.session.server_words import ServerWords
+from dpsql.remote.server.workers import Files, Worker, WorkerEnded, WorkerTooLarge
+from dpsql.session.server_settings import ServerWords
 from tests.remote.serving import PLANTED, Server, serving, shop, token_for
 
 pytestmark = [
@@ -141,14 +141,14 @@ def test_a_worker_that_takes_too_much_memory_is_ended_and_begun_anew(monkeypatch
         assert (await worker.call({"bytes": MEGABYTE}, 20))["bytes"] == MEGABYTE
         before = worker.memory
         assert before is not None
-        with pytest.raises(TooLarge) as ended:
+        with pytest.raises(WorkerTooLarge) as ended:
             await worker.call({"bytes": most}, 20)
-        assert isinstance(ended.value, Ended)
+        assert isinstance(ended.value, WorkerEnded)
         assert ended.value.reason == "died"
         assert worker.ended == {"memory": 1}
         assert worker.memory is None
         assert (await worker.call({"bytes": MEGABYTE}, 20))["bytes"] == MEGABYTE  # by another process
-        with pytest.raises(Ended, match="deadline"):
+        with pytest.raises(WorkerEnded, match="deadline"):
             await worker.call({"bytes": MEGABYTE}, 0.1)
 
     try:

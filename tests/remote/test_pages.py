@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from dpsql.core.cost import Cost
-from dpsql.remote.server.drawing import answer_of, written
-from dpsql.remote.server.pages.asked import Asked, fields_of, quoted
+from dpsql.remote.server.pages.ask_form import AskForm, fields_of, quoted
 from dpsql.remote.server.pages.tables import PageTable
 from dpsql.remote.server.pages.visits import GRACE, LIFE, MOST, MOST_OF_ANALYST, ROTATION, Visits
+from dpsql.remote.server.plot_process import answer_of, written
 from dpsql.remote.server.problems import Problem
 from tests.remote.serving import COUNT, Server, serving, shop, token_for
 
@@ -308,19 +308,19 @@ def test_what_was_paid_is_written_in_every_form_whatever_it_holds():
 
 
 def test_a_form_carries_what_was_shown():
-    form = Asked.of({"sql": "SELECT 1", "epsilon": "0.5", "nonce": "a" * 32})
+    form = AskForm.of({"sql": "SELECT 1", "epsilon": "0.5", "nonce": "a" * 32})
     terms = form.terms()
     assert terms == {"sql": "SELECT 1", "epsilon": 0.5}
     price = Cost.of(Fraction(1, 2))
-    shown = Asked(form.fields, form.nonce, quoted(terms, price))
+    shown = AskForm(form.fields, form.nonce, quoted(terms, price))
     assert shown.promised(terms, price)
     assert shown.promised(terms, Cost.of(Fraction(0)))
     assert not shown.promised(terms, Cost.of(Fraction(1)))
     assert not shown.promised({**terms, "fresh": True}, price)
     for wrong in ("", ":", "x", shown.quoted + ",1", shown.quoted.replace(":", ":1/0,")):
-        assert not Asked(form.fields, form.nonce, wrong).promised(terms, price)
-    assert form.key(terms) != Asked(form.fields, "b" * 32).key(terms)
+        assert not AskForm(form.fields, form.nonce, wrong).promised(terms, price)
+    assert form.key(terms) != AskForm(form.fields, "b" * 32).key(terms)
     assert form.key(terms) != form.key({**terms, "fresh": True})
-    assert Asked.of({"nonce": "é" * 32}).nonce != "é" * 32
+    assert AskForm.of({"nonce": "é" * 32}).nonce != "é" * 32
     with pytest.raises(Problem):
         fields_of(b"sql=a&sql=b")

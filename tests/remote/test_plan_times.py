@@ -17,7 +17,7 @@ from dpsql.executors.duckdb import binding
 from dpsql.executors.sql.statement import Statement
 from dpsql.remote.server import worker
 from dpsql.remote.server.messages import Config
-from dpsql.schema import remembered
+from dpsql.schema import memoization as remembered
 from tests.lies import assert_caught
 from tests.remote.serving import shop, token_for
 from tests.test_architecture import modules
@@ -68,7 +68,7 @@ def forgotten() -> None:
     """What functions remember, of whatever module."""
     for each in gc.get_objects():
         if issubclass(
-            type(each), remembered.Remembered | functools._lru_cache_wrapper
+            type(each), remembered.MemoizedFunction | functools._lru_cache_wrapper
         ):  # what it says of itself may fail
             each.cache_clear()
 
@@ -150,23 +150,23 @@ def test_instances_that_the_first_one_opens_are_caught(stored: Path):
 
 FOR_ALL = {
     "by identity of what was planned, which nobody shares": (
-        "release.design.told_apart", "release.design.moves", "release.design.choose", "release.expected_error",
-        "release.split",
+        "release.design.distinguished_cells", "release.design.moves", "release.design.choose", "release.expected_error",
+        "release.epsilon_shares",
     ),
     "the same for whatever is asked": (
         "plan.functions.letters", "executors.spark.text_functions", "accuracy.choices", "accuracy.normal",
-        "accuracy.pairs", "core.rounded_gaussian",
+        "accuracy.pairs", "core.mechanisms.rounded_gaussian",
     ),
     "a look-up as quick as the work": ("plan.expressions",),
     "of rows and of noise, after the charge": (
-        "executors.pandas.hashing", "core.samplers",
+        "executors.pandas.hashing", "core.mechanisms.samplers",
     ),
     "of lines of the ledger, which every session reads": (
         "core.ledger.lines", "core.ledger.claims", "core.ledger.reading",
     ),
-    "it is what is used instead": ("schema.remembered",),
+    "it is what is used instead": ("schema.memoization",),
     "memories of one plan, or of one run": ("release.design.ranks", "plan.functions.patterns"),
-    "of how many digits a number has, of which there are few": ("core.runs",),
+    "of how many digits a number has, of which there are few": ("core.mechanisms.quantile_runs",),
     "of public names of encodings and time zones": ("schema.encodings", "schema.zones"),
 }  # fmt: skip
 """Modules that may remember for all at once, and why."""

@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 from dpsql.core.response_time import ResponseTime
-from dpsql.remote.server.crew import Crew
-from dpsql.remote.server.grid import RunQueue, seen_at
 from dpsql.remote.server.jobs import Jobs
-from dpsql.remote.server.journal import Journal
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.messages import Message, Reply
-from dpsql.session.server_words import ServerWords
+from dpsql.remote.server.time_grid import RunQueue, seen_at
+from dpsql.remote.server.workers import Crew
+from dpsql.session.server_settings import ServerWords
 from tests.lies import assert_caught
 from tests.remote.serving import BY_COUNTRY, COUNT, Server, serving, shop, token_for
 from tests.remote.test_jobs import BODY, GRID, KEY, OTHER, Fake, by_the_clock, message, taking, timed, to_run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.session import program_questions
+from dpsql.session.multi_step import queries as program_questions
 from tests.lies import assert_caught
 from tests.remote.desk import Desk, said, values
 from tests.remote.serving import COUNT

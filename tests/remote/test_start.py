@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from dpsql.errors import DPSQLError, InvalidSchema
-from dpsql.remote.server import crew as crew_module
-from dpsql.remote.server.crew import Crew, Ended, Worker
+from dpsql.remote.server import workers as crew_module
 from dpsql.remote.server.messages import Config
+from dpsql.remote.server.workers import Crew, Worker, WorkerEnded
 from tests.remote.serving import COUNT, _children, _command, serving, shop, token_for, until
 from tests.test_architecture import modules
 
@@ -92,11 +92,11 @@ def test_where_the_tables_cannot_be_read_nothing_was_charged(monkeypatch: pytest
         gate.set()
         with pytest.raises(DPSQLError, match="cannot be loaded"):
             await crew.start()
-        with pytest.raises(Ended, match="unsent"):
+        with pytest.raises(WorkerEnded, match="unsent"):
             await waiting
         monkeypatch.setattr(crew_module, "_PATIENCE", 0.01)
         late = crew_of(monkeypatch, breaks=False)
-        with pytest.raises(Ended, match="unsent"):
+        with pytest.raises(WorkerEnded, match="unsent"):
             await late.plan({"analyst": "ann"})
 
     asyncio.run(look())
@@ -120,7 +120,7 @@ def test_a_worker_that_cannot_be_begun_never_had_the_message(monkeypatch: pytest
         worker = Worker(Config("shop.toml", "run"), crew_module.Files())
         with monkeypatch.context() as patch:
             patch.setattr(crew_module, "context", Unborn)
-            with pytest.raises(Ended, match="unsent"):
+            with pytest.raises(WorkerEnded, match="unsent"):
                 await worker.call({}, 1)
         worker.stop()
 
@@ -153,7 +153,7 @@ def test_workers_are_begun_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
             patch.setattr(crew_module, "context", Unborn)
             told = await asyncio.gather(*(each.call({}, 1) for each in workers), return_exceptions=True)
-        assert [type(each) for each in told] == [Ended] * 3
+        assert [type(each) for each in told] == [WorkerEnded] * 3
         for each in workers:
             each.stop()
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from dpsql.remote.server import turns as turns_module
-from dpsql.remote.server.turns import Turns
+from dpsql.remote.server import fair_queue as turns_module
+from dpsql.remote.server.fair_queue import Turns
 from tests.lies import assert_caught
 
 

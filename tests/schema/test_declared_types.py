@@ -20,20 +20,20 @@ from dpsql.answer.result import _limits
 from dpsql.errors import InvalidSchema
 from dpsql.schema.calendar import DAYS, MICROSECONDS, day_number, microsecond_number
 from dpsql.schema.columns import ColumnSchema, Type
-from dpsql.schema.declaration import Declaration, Stored, resolve
+from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.schema.intervals import Interval
 
 HUGE = 1e9
 JAN, DEC = date(2020, 1, 1), date(2020, 12, 31)
 NOON = datetime(2020, 1, 1, 12)
 STORED = [
-    Stored("age", Type.INTEGER, nullable=False, storage="int64"),
-    Stored("pay", Type.REAL, nullable=True, storage="float64"),
-    Stored("ok", Type.BOOLEAN, nullable=False, storage="bool"),
-    Stored("s", Type.TEXT, nullable=True, storage="str"),
-    Stored("day", Type.DATE, nullable=True, storage="date32[day][pyarrow]"),
-    Stored("at", Type.TIMESTAMP, nullable=True, storage="datetime64[us]"),
-    Stored("span", Type.OTHER, nullable=True, storage="timedelta64[us]"),
+    StoredColumn("age", Type.INTEGER, nullable=False, storage="int64"),
+    StoredColumn("pay", Type.REAL, nullable=True, storage="float64"),
+    StoredColumn("ok", Type.BOOLEAN, nullable=False, storage="bool"),
+    StoredColumn("s", Type.TEXT, nullable=True, storage="str"),
+    StoredColumn("day", Type.DATE, nullable=True, storage="date32[day][pyarrow]"),
+    StoredColumn("at", Type.TIMESTAMP, nullable=True, storage="datetime64[us]"),
+    StoredColumn("span", Type.OTHER, nullable=True, storage="timedelta64[us]"),
 ]
 
 
@@ -285,7 +285,7 @@ def test_attributes_are_plain_and_say_the_same():
         "types": {"day": "date"},
     }
     again = dpsql.Table(dpsql.declare(data, **facts))
-    stored = [Stored(name, Type.TEXT if name == "day" else Type.TIMESTAMP, True, "") for name in ("day", "at")]
+    stored = [StoredColumn(name, Type.TEXT if name == "day" else Type.TIMESTAMP, True, "") for name in ("day", "at")]
     assert resolve("t", stored, again.declaration) == resolve("t", stored, Declaration.of(**facts))
 
 

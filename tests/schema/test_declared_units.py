@@ -15,10 +15,10 @@ import pytest
 import dpsql
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import TableSchema, Type
-from dpsql.schema.declaration import Declaration, Stored, link, resolve
+from dpsql.schema.declaration import Declaration, StoredColumn, link, resolve
 from dpsql.schema.numbers import LARGEST_LIMIT
-from dpsql.schema.table_words import TABLE_WORDS, TableWords
-from dpsql.schema.units import MOST_STEPS, Limits, Lookup, Unit, UnitWord, unit_word_of
+from dpsql.schema.table_declarations import TABLE_WORDS, TableWords
+from dpsql.schema.units import MOST_STEPS, Limits, Lookup, Unit, WrittenUnit, unit_word_of
 from dpsql.sources.frames import read_table, stored_columns
 
 HUGE = 1e9
@@ -68,11 +68,11 @@ def resolved(frame: pd.DataFrame = FRAME, **said: Any) -> TableSchema:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"unit": "pid"}, TableWords(UnitWord("pid"))),
-        ({"unit": "pid", "max_rows": 4}, TableWords(UnitWord("pid"), Limits(4))),
+        ({"unit": "pid"}, TableWords(WrittenUnit("pid"))),
+        ({"unit": "pid", "max_rows": 4}, TableWords(WrittenUnit("pid"), Limits(4))),
         ({"unit": "pid", "max_groups": 1, "max_rows_per_group": np.int64(LARGEST_LIMIT)},
-            TableWords(UnitWord("pid"), Limits(None, 1, LARGEST_LIMIT))),
-        ({"unit": "pid", "public": False}, TableWords(UnitWord("pid"), public=False)),
+            TableWords(WrittenUnit("pid"), Limits(None, 1, LARGEST_LIMIT))),
+        ({"unit": "pid", "public": False}, TableWords(WrittenUnit("pid"), public=False)),
         ({"public": True}, TableWords(public=True)),
         ({"public": True, "max_matches": {"code": np.uint8(3)}}, TableWords(public=True, max_matches=(("code", 3),))),
         ({"unique": ["code", ["Pid", "code"]]}, TableWords(unique=(("code",), ("Pid", "code")))),
@@ -118,28 +118,28 @@ def test_a_table_of_a_declared_frame_has_the_words_of_both():
     assert dpsql.Table.of(frame, table.declaration).declaration == table.declaration
 
 
-PATHS: list[tuple[str, UnitWord]] = [
-    ("pid", UnitWord("pid")),
-    ("  pid ", UnitWord("pid")),
-    ("hours-per-week", UnitWord("hours-per-week")),
-    ('"hours-per-week"', UnitWord("hours-per-week")),
-    ("my key", UnitWord("my key")),
-    ("t.pid", UnitWord("pid", own="t")),
-    ('"a.b"', UnitWord("a.b")),
-    ('"a -> b"', UnitWord("a -> b")),
-    ('"a""b"', UnitWord('a"b')),
-    ("o_custkey -> customer.c_custkey", UnitWord("o_custkey", "customer", "c_custkey")),
-    ("o_custkey->customer . c_custkey", UnitWord("o_custkey", "customer", "c_custkey")),
-    ("orders.o_custkey -> customer.c_custkey", UnitWord("o_custkey", "customer", "c_custkey", "orders")),
-    ("a-b->c-d.e-f", UnitWord("a-b", "c-d", "e-f")),
-    ('"my col" -> "my table"."key"', UnitWord("my col", "my table", "key")),
-    ('"o"."my col"->"t".k', UnitWord("my col", "t", "k", "o")),
-    ("prénom -> été.clé", UnitWord("prénom", "été", "clé")),
+PATHS: list[tuple[str, WrittenUnit]] = [
+    ("pid", WrittenUnit("pid")),
+    ("  pid ", WrittenUnit("pid")),
+    ("hours-per-week", WrittenUnit("hours-per-week")),
+    ('"hours-per-week"', WrittenUnit("hours-per-week")),
+    ("my key", WrittenUnit("my key")),
+    ("t.pid", WrittenUnit("pid", own="t")),
+    ('"a.b"', WrittenUnit("a.b")),
+    ('"a -> b"', WrittenUnit("a -> b")),
+    ('"a""b"', WrittenUnit('a"b')),
+    ("o_custkey -> customer.c_custkey", WrittenUnit("o_custkey", "customer", "c_custkey")),
+    ("o_custkey->customer . c_custkey", WrittenUnit("o_custkey", "customer", "c_custkey")),
+    ("orders.o_custkey -> customer.c_custkey", WrittenUnit("o_custkey", "customer", "c_custkey", "orders")),
+    ("a-b->c-d.e-f", WrittenUnit("a-b", "c-d", "e-f")),
+    ('"my col" -> "my table"."key"', WrittenUnit("my col", "my table", "key")),
+    ('"o"."my col"->"t".k', WrittenUnit("my col", "t", "k", "o")),
+    ("prénom -> été.clé", WrittenUnit("prénom", "été", "clé")),
 ]
 
 
 @pytest.mark.parametrize(("text", "word"), PATHS, ids=lambda each: str(each)[:40])
-def test_units_are_columns_or_paths(text: str, word: UnitWord):
+def test_units_are_columns_or_paths(text: str, word: WrittenUnit):
     assert unit_word_of(text) == word
 
 
@@ -310,8 +310,8 @@ def test_values_check_themselves():
     for make in (
         lambda: Limits(rows=0),
         lambda: Limits(groups=LARGEST_LIMIT + 1),
-        lambda: UnitWord(""),
-        lambda: UnitWord("a", table="b"),
+        lambda: WrittenUnit(""),
+        lambda: WrittenUnit("a", table="b"),
         lambda: Unit("a", (Lookup("t", "k", "c"),) * (MOST_STEPS + 1)),
         lambda: TableSchema("t", (), rows=5),
     ):
@@ -324,7 +324,7 @@ def test_values_check_themselves():
 
 def test_names_are_found_without_regard_to_case_and_kept_as_stored():
     table = resolved(unit="T.PID -> Other.Key", max_rows=3, unique=["CODE", ["pid", "code"]])
-    assert table.unit_word == UnitWord("Pid", "Other", "Key", "T")
+    assert table.unit_word == WrittenUnit("Pid", "Other", "Key", "T")
     assert table.unit is None
     assert table.unique == (("code",), ("Pid", "code"))
     assert resolved(public=True, max_matches={"CODE": 2, "my KEY": 1}).max_matches == (("code", 2), ("my key", 1))
@@ -368,7 +368,7 @@ def test_the_nearer_word_wins():
     file = Declaration.of(unit="pid", max_rows=4, max_groups=3, unique=["code"])
     nearer = Declaration.of(unit="code", max_rows=2, unique=["pid", "CODE"])
     both = nearer.over(file)
-    assert both.table.unit == UnitWord("code")
+    assert both.table.unit == WrittenUnit("code")
     assert both.table.limits == Limits(2, 3)
     assert resolve("t", stored_columns(FRAME), both).unique == (("code",), ("Pid",))
     assert Declaration.of().over(file) == file
@@ -441,7 +441,7 @@ def test_reading_a_file_keeps_the_words(tmp_path: Path):
 
 
 def table(name: str, columns: str, kinds: dict[str, Type] | None = None, /, **said: Any) -> TableSchema:
-    stored = [Stored(each, (kinds or {}).get(each, Type.INTEGER), False, "int64") for each in columns.split()]
+    stored = [StoredColumn(each, (kinds or {}).get(each, Type.INTEGER), False, "int64") for each in columns.split()]
     return resolve(name, stored, Declaration.of(**said))
 
 
@@ -581,7 +581,7 @@ def test_a_path_has_at_most_so_many_steps():
 
 
 def keys_of(listed: Any, kind: Type = Type.TEXT) -> Any:
-    stored = [Stored("s", kind, True, "")]
+    stored = [StoredColumn("s", kind, True, "")]
     return resolve("t", stored, Declaration.of(keys={"s": listed})).by_name["s"].keys
 
 

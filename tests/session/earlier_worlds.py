@@ -14,15 +14,15 @@ import pandas as pd
 
 import dpsql
 from dpsql.executors.base import executor_of
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.plan.domains import cells_of
-from dpsql.plan.earlier import Input
 from dpsql.plan.expressions import DTYPES, Vector, blank
+from dpsql.plan.prior_releases import Input
 from dpsql.postprocess.frames import Frame
 from dpsql.release.release import Release
 from dpsql.schema.columns import Type
-from dpsql.session.earlier import Seen, seen
+from dpsql.session.multi_step.prior_releases import PriorReleases, seen
 from tests.core.brute_force import Group, Integers, check_neighbours, check_total
 
 KEY = bytes(range(32))
@@ -204,7 +204,7 @@ class Met:
     pairs: int = 0
 
 
-def integers(data: pd.DataFrame, schema: Any, made: Release, put_in: Seen) -> Integers:
+def integers(data: pd.DataFrame, schema: Any, made: Release, put_in: PriorReleases) -> Integers:
     stores: dict[str, Any] = {"t": ColumnStore(data, schema), **put_in.stores}
     plan = put_in.plan(made.exact)
     table = executor_of(stores, PANDAS).execute(plan, KEY)

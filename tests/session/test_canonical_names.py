@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.session import replay
+from dpsql.session.cache import cached_answers as replay
 
 TERMS = (1, 1e-9, None, None, None)
 

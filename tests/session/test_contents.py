@@ -14,8 +14,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import InternalError, InvalidSchema, LedgerError
-from dpsql.session import contents
 from dpsql.session import session as sessions
+from dpsql.session.tables import file_versions as contents
 from dpsql.sources.content import content_of
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS

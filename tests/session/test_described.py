@@ -12,7 +12,7 @@ import pytest
 import dpsql
 from dpsql.errors import DPSQLError, InvalidSchema
 from dpsql.schema.columns import TableSchema
-from dpsql.session import described as room
+from dpsql.session.tables import call_tables as room
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from dpsql.errors import (
     DPSQLError,
     InternalError,
     MissingBounds,
-    NotComputed,
+    PostprocessFailed,
     QueryRefused,
     SQLSyntaxError,
     TypeMismatch,
@@ -29,14 +29,15 @@ from dpsql.errors import (
 )
 from dpsql.executors.base import ENGINES, executor_of
 from dpsql.plan.domains import cells_of
-from dpsql.plan.earlier import value_column
 from dpsql.plan.expressions import Vector
+from dpsql.plan.prior_releases import value_column
 from dpsql.postprocess.frames import Frame
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.session import earlier, program_questions
-from dpsql.session.earlier import Seen, seen
+from dpsql.session.multi_step import prior_releases as earlier
+from dpsql.session.multi_step import queries as program_questions
+from dpsql.session.multi_step.prior_releases import PriorReleases, seen
 from dpsql.session.prepare import prepare
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.run import run
@@ -105,7 +106,7 @@ def test_what_dies_between_two_releases_stays_charged_and_what_was_drawn_is_kept
     asked = session()
     calls: list[Release] = []
 
-    def once(release: Release, *others: Any) -> Released:
+    def once(release: Release, *others: Any) -> ReleasedValues:
         calls.append(release)
         if len(calls) == 2:
             raise InternalError("out of memory")
@@ -149,11 +150,11 @@ def test_two_threads_that_ask_at_once_pay_once():
 def test_what_fails_on_shown_values_keeps_the_paid_answers():
     asked = session()
     value = "(SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) q WHERE n > -1e9)"
-    with pytest.raises(NotComputed, match="gave several rows") as caught:
+    with pytest.raises(PostprocessFailed, match="gave several rows") as caught:
         asked.query(f"SELECT COUNT(*) AS n FROM people WHERE pay > {value}", epsilon=1)
     assert len(caught.value.answers) == 1
     assert asked.spent.epsilon == 1
-    with pytest.raises(NotComputed):  # before anything is charged, since all that it reads is known
+    with pytest.raises(PostprocessFailed):  # before anything is charged, since all that it reads is known
         asked.query(f"SELECT COUNT(*) AS n FROM people WHERE pay > {value}", epsilon=1)
     assert asked.spent.epsilon == 1
 
@@ -293,7 +294,7 @@ def counted(sql: str, frame: Frame, engine: str = "pandas") -> dict[tuple[Any, .
     return {group: int(each) for group, each in zip(groups, exact.parts[0], strict=True) if each}
 
 
-def put(prepared: PreparedQuery, made: Release, frame: Frame) -> Seen:
+def put(prepared: PreparedQuery, made: Release, frame: Frame) -> PriorReleases:
     plan = made.query.plan
     return seen(prepared.postprocess.firsts[-1].inputs, [frame], plan.input, plan.keys, {})
 
@@ -386,7 +387,7 @@ def test_groups_that_were_planned_and_are_not_there_are_left_out():
     assert [len(key.values or ()) for key in keys] == [2, 2], "as many as were planned"
     assert len(set(keys[0].values or ())) == 2
     cities = ["value 1", "value 1", *(keys[0].values or ())[1:] * 2]
-    released = Released((cells(Type.TEXT, cities), cells(Type.TEXT, [*"FMFM"])), np.arange(4.0)[None, :])
+    released = ReleasedValues((cells(Type.TEXT, cities), cells(Type.TEXT, [*"FMFM"])), np.arange(4.0)[None, :])
     assert [*put_in.kept(released).keys[0].values] == ["value 1", "value 1"]
 
 
@@ -447,7 +448,7 @@ def test_a_fact_that_a_value_narrows_is_seen(monkeypatch: pytest.MonkeyPatch, wi
         column = value_column(name, kind, written)
         return replace(column, fact=replace(column.fact, range=Interval(0, 10), nullable=False))
 
-    monkeypatch.setattr("dpsql.sql.earlier_inputs.value_column", narrowed)
+    monkeypatch.setattr("dpsql.sql.boundary.release_inputs.value_column", narrowed)
     prepare.__globals__["_cache"].clear()
     assert not holds()
     prepare.__globals__["_cache"].clear()

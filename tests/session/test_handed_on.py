@@ -19,10 +19,10 @@ import pytest
 import dpsql
 from dpsql.errors import QueryRefused
 from dpsql.schema.intervals import Interval
-from dpsql.session import handed_on
-from dpsql.session.canonical import canonical, digest_of
-from dpsql.session.handed_on import from_bytes, in_bytes
+from dpsql.session import serialized_plan as handed_on
+from dpsql.session.cache.question_key import canonical, digest_of
 from dpsql.session.prepared_query import PreparedQuery
+from dpsql.session.serialized_plan import from_bytes, in_bytes
 from tests.executors.contract import TERMS, of_several_tables, several_tables_queries
 from tests.executors.duckdb.test_same_integers import GOLDEN, golden_people
 from tests.lies import assert_caught
@@ -76,7 +76,7 @@ def test_plans_of_several_tables_and_of_several_steps_arrive():
 def test_a_plan_that_arrives_in_another_process_is_the_same_question(people: dpsql.Session):
     """Whose hashes of texts are others."""
     ((_, prepared),) = planned(people, [SQL])
-    program = "import pickle, sys\nfrom dpsql.session.canonical import canonical\n"
+    program = "import pickle, sys\nfrom dpsql.session.cache.question_key import canonical\n"
     program += "print(*map(canonical, pickle.loads(sys.stdin.buffer.read())[1].releases))"  # none has come along
     sent = in_bytes(prepared, people.catalog)
     done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=True)

@@ -16,16 +16,18 @@ from dpsql.accuracy import two_levels
 from dpsql.accuracy.hierarchies import variances_of
 from dpsql.accuracy.two_levels import share_of_groups
 from dpsql.answer.program import ProgramExplanation, ProgramResult
-from dpsql.core.classes import law_of
 from dpsql.core.loss import Allowance
+from dpsql.core.mechanisms.coordinate_classes import law_of
 from dpsql.errors import DPSQLError, InternalError
 from dpsql.executors.base import executor_of
-from dpsql.plan import merged as merging_of_plans
-from dpsql.release import calibrate, levels
+from dpsql.plan import merged_queries as merging_of_plans
+from dpsql.release import calibrate
+from dpsql.release.dry_run import quiet
 from dpsql.release.expected_error import error_variance
-from dpsql.release.quiet import quiet
+from dpsql.release.levels import estimates as levels
 from dpsql.release.release import Release
-from dpsql.session import merging, prepare
+from dpsql.session import prepare
+from dpsql.session.multi_step import merging
 from dpsql.session.prepared_query import PreparedQuery
 from tests.core.brute_force import check_neighbours, check_total, integers
 from tests.lies import Patch, assert_caught

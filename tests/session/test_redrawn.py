@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer.computed import StagedResult
+from dpsql.answer.computed_result import StagedResult
 from dpsql.answer.program import ProgramResult
 from dpsql.answer.result import Result
 from dpsql.plan.aggregates import AGGREGATES, Aggregation
 from dpsql.plan.expressions import Slot
-from dpsql.release import redraws
+from dpsql.release.output import redraws
 from dpsql.schema.columns import Type
-from dpsql.sql.noise_of_outputs import Outputs
+from dpsql.sql.boundary.noise_of_outputs import Outputs
 from tests.lies import Patch, assert_caught
 
 ROWS = 6_000

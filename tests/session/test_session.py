@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.ledger.filters import Spent
+from dpsql.core.ledger.filters import SpentBudget
 from dpsql.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -37,7 +37,7 @@ def test_budget_is_spent_to_the_last_digit() -> None:
     asker = session(0.3)
     for _ in range(3):
         asker.query(COUNT, epsilon=0.1, fresh=True)
-    assert asker.spent == Spent(Fraction(3, 10), rho=Fraction(3, 200))
+    assert asker.spent == SpentBudget(Fraction(3, 10), rho=Fraction(3, 200))
     assert asker.remaining.epsilon == 0
     with pytest.raises(BudgetExceeded, match=r"costs epsilon 0.1 but 0 is left \(spent 0.3 of 0.3 in 3 queries\)"):
         asker.query(COUNT, epsilon=0.1, fresh=True)

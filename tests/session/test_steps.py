@@ -23,16 +23,16 @@ from dpsql.errors import (
     InvalidArgument,
     InvalidParameter,
     InvalidPrivacyParameter,
-    NotComputed,
+    PostprocessFailed,
     RawColumn,
     SQLSyntaxError,
     UnknownColumn,
     UnknownTable,
     UnsupportedSQL,
 )
-from dpsql.release.quiet import quiet
-from dpsql.release.release import Release, Released
-from dpsql.session import program_questions
+from dpsql.release.dry_run import quiet
+from dpsql.release.release import Release, ReleasedValues
+from dpsql.session.multi_step import queries as program_questions
 from dpsql.session.run import run
 from dpsql.testing import insecure_exact
 
@@ -81,7 +81,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is zero: what is left is the exact answer, rounded to the lattice."""
     drawn = Release.privatise
 
-    def privatise(release: Release, table: ExactTable) -> Released:
+    def privatise(release: Release, table: ExactTable) -> ReleasedValues:
         return drawn(quiet(release), table)
 
     monkeypatch.setattr(Release, "privatise", privatise)
@@ -361,7 +361,7 @@ def test_shares_that_releases_say_for_themselves():
 def test_a_budget_that_does_not_suffice_draws_nothing(monkeypatch: pytest.MonkeyPatch):
     asked = session(epsilon=1)
 
-    def never(*_: object) -> Released:
+    def never(*_: object) -> ReleasedValues:
         raise AssertionError("drawn")
 
     monkeypatch.setattr(program_questions, "run", never)
@@ -375,7 +375,7 @@ def test_each_release_is_kept_before_the_next_is_drawn(monkeypatch: pytest.Monke
     asked = session()
     calls: list[Release] = []
 
-    def once(release: Release, *others: Any) -> Released:
+    def once(release: Release, *others: Any) -> ReleasedValues:
         calls.append(release)
         if len(calls) == 2:
             raise InternalError("out of memory")
@@ -496,7 +496,7 @@ def test_a_name_that_is_no_table_is_refused():
 def test_what_fails_on_shown_values_hands_the_answers_over():
     asked = session()
     sql = "SELECT MAKE_DATE(2000, n + (SELECT COUNT(*) FROM orders), 1) AS d FROM (SELECT COUNT(*) AS n FROM people)"
-    with pytest.raises(NotComputed) as caught:
+    with pytest.raises(PostprocessFailed) as caught:
         asked.query(sql, epsilon=1)
     assert len(caught.value.answers) == 2
     assert asked.spent.epsilon == 1
@@ -512,7 +512,7 @@ def test_a_failure_keeps_its_answers_when_it_is_pickled():
     asked = session()
     released = "(SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)"
     sql = f"SELECT COUNT(*) - (SELECT n FROM {released} WHERE n > -1e9) AS d FROM people"
-    with pytest.raises(NotComputed, match="gave several rows") as caught:
+    with pytest.raises(PostprocessFailed, match="gave several rows") as caught:
         asked.query(sql, epsilon=1)
     again = pickle.loads(pickle.dumps(caught.value))
     assert [[*each] for each in again.answers] == [[*each] for each in caught.value.answers]

@@ -17,7 +17,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import BudgetExceeded, InvalidSchema
-from dpsql.session import table_states
+from dpsql.session.tables import table_states
 from dpsql.testing import insecure_exact
 from tests.lies import Patch, assert_caught
 

@@ -24,16 +24,19 @@ from dpsql.answer import result
 from dpsql.core.exact import ExactTable
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, QueryRefused, SQLSyntaxError
 from dpsql.executors.pandas import executor as pandas
-from dpsql.executors.pandas import made_up, pairing
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas import synthetic_tables as made_up
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.joins import pairing
 from dpsql.release import choices as release_draws
-from dpsql.release import finish, stages
-from dpsql.release.auto_bounds import Searches
+from dpsql.release.bounds.auto_bounds import Searches
 from dpsql.release.intervals import intervals as noise_intervals
+from dpsql.release.output import select as finish
+from dpsql.release.output import stages
 from dpsql.release.release import Release
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, resolve
-from dpsql.session import prepare, trial
+from dpsql.session import dry_run as trial
+from dpsql.session import prepare
 from dpsql.session import query as api
 from dpsql.session import run as answer
 from dpsql.sources.frames import stored_columns
@@ -240,7 +243,7 @@ def test_a_plan_is_tried_once(monkeypatch: Patch):
 
 def test_nothing_is_drawn_in_a_trial(monkeypatch: Patch):
     """Beside empty draws, which tell the shape of others."""
-    from dpsql.core import samplers
+    from dpsql.core.mechanisms import samplers
 
     honest = samplers.random_words
 
@@ -351,7 +354,7 @@ def test_made_up_columns_have_the_stored_type(kind: str):
         if column.type is Type.OTHER or str(dtype) == "longdouble":
             continue
         assert str(made.dtype) == str(dtype)
-        store = made_up.MadeUpStore(schema, rows)
+        store = made_up.SyntheticStore(schema, rows)
         assert len(store.reader("x")(0, rows)) == rows
         assert rows == 0 or store.reader("x")(0, 1).where_valid().all()
 
@@ -466,7 +469,7 @@ def try_over_peoples_rows(patch: Patch) -> None:
 
     def init(self: ColumnStore, frame: Any, schema: Any) -> None:
         honest(self, frame, schema)
-        if not isinstance(self, made_up.MadeUpStore):
+        if not isinstance(self, made_up.SyntheticStore):
             held[len(schema.columns)] = self
 
     patch.setattr(ColumnStore, "__init__", init)

@@ -8,13 +8,13 @@ import pytest
 
 import dpsql
 from dpsql.plan.expressions import Vector
-from dpsql.postprocess import machine
+from dpsql.postprocess import database as machine
+from dpsql.postprocess.database import bound, run
 from dpsql.postprocess.frames import Frame, Header
 from dpsql.postprocess.headers import value_name
-from dpsql.postprocess.machine import bound, run
-from dpsql.postprocess.passing import Passing
+from dpsql.postprocess.projections import ColumnProjection
 from dpsql.schema.columns import Type
-from dpsql.session.postprocess_plan import PostprocessPlan
+from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
 from tests.session.test_steps import FRAMES, tables
 from tests.sql.oracle import matched
 
@@ -116,7 +116,7 @@ def test_what_only_passes_columns_on_needs_no_duckdb(sql: str, monkeypatch: pyte
     monkeypatch.setattr(machine, "with_connection", lambda *given, **how: calls.append(given) or real(*given, **how))
     assert list(asked.query(sql, epsilon=1e4, delta=0.1)) == first
     assert bool(calls) == ("sex" in sql)
-    monkeypatch.setattr(Passing, "rows", lambda *_given: None)
+    monkeypatch.setattr(ColumnProjection, "rows", lambda *_given: None)
     assert list(asked.query(sql, epsilon=1e4, delta=0.1)) == first
 
 

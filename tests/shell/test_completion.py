@@ -13,12 +13,12 @@ import pytest
 
 from dpsql.core.ledger.budget import Budget
 from dpsql.session.session import Session
-from dpsql.session.table import Table
+from dpsql.session.tables.table import Table
 from dpsql.session.vocabulary import as_identifier
-from dpsql.shell.commands import COMMANDS
-from dpsql.shell.completion import Completer
-from dpsql.shell.describe import tables_of
-from dpsql.shell.history import MOST, History
+from dpsql.shell.output.describe import tables_of
+from dpsql.shell.prompt.commands import COMMANDS
+from dpsql.shell.prompt.completion import Completer
+from dpsql.shell.prompt.history import MOST, History
 from dpsql.shell.statements import names_asked_for, open_quote
 
 SECRET = "Zebulon"
@@ -182,8 +182,8 @@ LOADED = """
 import sys
 import dpsql.shell.cli
 print("sqlglot" in sys.modules, end=" ")
-from dpsql.shell.commands import COMMANDS
-from dpsql.shell.completion import Completer
+from dpsql.shell.prompt.commands import COMMANDS
+from dpsql.shell.prompt.completion import Completer
 words = Completer([], COMMANDS)
 print("sqlglot" in sys.modules, end=" ")
 words.get_ready()

@@ -12,10 +12,10 @@ import pytest
 
 import dpsql
 from dpsql.errors import BudgetExceeded, ConfirmationRequired, InvalidPrivacyParameter
-from dpsql.shell.asker import Asker
 from dpsql.shell.cli import Exit, main
-from dpsql.shell.consent import Consent, asked_on_a_line
-from dpsql.shell.magic import Magic
+from dpsql.shell.notebook.magic import Magic
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.consent import Consent, asked_on_a_line
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
 HIDDEN = "SELECT city, COUNT(*) FROM t GROUP BY city"

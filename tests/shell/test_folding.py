@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.shell import folding
-from dpsql.shell.folding import folded
+from dpsql.shell.output import folding
+from dpsql.shell.output.folding import folded
 
 FOOTER = (
     "spent epsilon 1 · left epsilon 29 of 30, delta 5e-07 of 1e-06 (5e-07 is kept to convert rho to epsilon) · "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.shell.interrupted import EXIT, is_command
+from dpsql.shell.interrupts import EXIT, is_command
 
 ROOT = Path(__file__).parent.parent.parent
 _PRESSED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -50,7 +50,11 @@ def test_of_the_installed_script(tmp_path: Path):
 def test_while_the_command_opens_and_reads(tmp_path: Path):
     """After the imports: in the reading of options, of the owner's file, of the data."""
     (tmp_path / "people.csv").write_text("age\n30\n", encoding="utf-8")
-    for where in ("dpsql.shell.arguments.parse", "dpsql.shell.opening.open_session", "dpsql.sources.frames.read_table"):
+    for where in (
+        "dpsql.shell.arguments.parse",
+        "dpsql.shell.session_setup.open_session",
+        "dpsql.sources.frames.read_table",
+    ):
         module, name = where.rsplit(".", 1)
         text = (
             f"import os, signal, sys\nimport {module} as m\n"

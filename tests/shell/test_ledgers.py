@@ -13,11 +13,11 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidArgument
-from dpsql.shell.asker import Asker
 from dpsql.shell.cli import Exit, main
-from dpsql.shell.commands import run_command
-from dpsql.shell.magic import Magic
-from dpsql.shell.magic_options import Options, read_options
+from dpsql.shell.notebook.magic import Magic
+from dpsql.shell.notebook.magic_options import Options, read_options
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.commands import run_command
 from dpsql.shell.shell import Shell
 
 COUNT = "SELECT COUNT(*) AS n FROM people"

@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 import dpsql
 from dpsql.errors import InvalidArgument
-from dpsql.shell.magic_options import Kept, Options, kept_in, read_options
+from dpsql.shell.notebook.magic_options import Options, ResultVariable, kept_in, read_options
 
 START = """
 import pandas as pd, dpsql
@@ -143,14 +143,14 @@ def test_a_query_on_one_line_with_variables_a_picture_and_plain_calls():
 @pytest.mark.parametrize(
     ("line", "kept"),
     [
-        ("out <<", Kept("out", shown=False, rest="")),
-        ("out= << SELECT 1", Kept("out", shown=True, rest="SELECT 1")),
-        ("SELECT a << 2", Kept(None, shown=True, rest="SELECT a << 2")),
-        ("SELECT 'a << 2'", Kept(None, shown=True, rest="SELECT 'a << 2'")),
-        ("", Kept(None, shown=True, rest="")),
+        ("out <<", ResultVariable("out", shown=False, rest="")),
+        ("out= << SELECT 1", ResultVariable("out", shown=True, rest="SELECT 1")),
+        ("SELECT a << 2", ResultVariable(None, shown=True, rest="SELECT a << 2")),
+        ("SELECT 'a << 2'", ResultVariable(None, shown=True, rest="SELECT 'a << 2'")),
+        ("", ResultVariable(None, shown=True, rest="")),
     ],
 )
-def test_what_keeps_an_answer(line: str, kept: Kept):
+def test_what_keeps_an_answer(line: str, kept: ResultVariable):
     assert kept_in(line) == kept
 
 
@@ -247,4 +247,4 @@ print(len(given), sorted(name for name in sys.modules if name.startswith("dpsql.
 
 def test_the_magics_are_there_at_once_and_what_stands_behind_them_when_it_is_used():
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
-    assert run.stdout.strip() == "2 ['dpsql.shell', 'dpsql.shell.extension', 'dpsql.shell.interrupted']"
+    assert run.stdout.strip() == "2 ['dpsql.shell', 'dpsql.shell.notebook.extension', 'dpsql.shell.interrupts']"

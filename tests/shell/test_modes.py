@@ -16,18 +16,18 @@ import pytest
 from dpsql.answer.result import Result
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import InvalidArgument, UnknownTable
+from dpsql.session.parameter_values import parameter
 from dpsql.session.session import Session
-from dpsql.session.table import Table
-from dpsql.session.typed import parameter
-from dpsql.shell.asker import Asker
+from dpsql.session.tables.table import Table
 from dpsql.shell.cli import Exit, main
-from dpsql.shell.command import ReadFile
-from dpsql.shell.commands import COMMANDS, not_here, run_command
-from dpsql.shell.listing import Listing, listing_of
-from dpsql.shell.modes import MODES, PARQUET, as_text, written
+from dpsql.shell.output.listing import Listing, listing_of
+from dpsql.shell.output.modes import MODES, PARQUET, as_text, written
+from dpsql.shell.output.streams import FileFailed
+from dpsql.shell.output.target import Target
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.command import ReadFile
+from dpsql.shell.prompt.commands import COMMANDS, not_here, run_command
 from dpsql.shell.shell import Shell
-from dpsql.shell.streams import FileFailed
-from dpsql.shell.target import Target
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 GROUPED = "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY city"

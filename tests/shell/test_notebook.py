@@ -9,8 +9,8 @@ import pytest
 from dpsql.core.ledger.ledger import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, InvalidSchema
 from dpsql.session.session import Session
-from dpsql.session.table import Table, declare
-from dpsql.shell.notebook import Notebook
+from dpsql.session.tables.table import Table, declare
+from dpsql.shell.notebook.sessions import Notebook
 
 COUNT = "SELECT COUNT(*) FROM people"
 

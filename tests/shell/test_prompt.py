@@ -8,10 +8,10 @@ import pytest
 
 from dpsql.core.ledger.ledger import Budget
 from dpsql.session.session import Session
-from dpsql.session.table import Table
-from dpsql.shell.asker import Asker
-from dpsql.shell.commands import COMMANDS
-from dpsql.shell.prompt import FIRST, MORE, Prompt
+from dpsql.session.tables.table import Table
+from dpsql.shell.prompt.asker import Asker
+from dpsql.shell.prompt.commands import COMMANDS
+from dpsql.shell.prompt.prompt import FIRST, MORE, Prompt
 from dpsql.shell.shell import Shell
 
 COUNT = "SELECT COUNT(*) AS n FROM people"

@@ -22,7 +22,7 @@ import pytest
 
 import dpsql
 from dpsql.owner.rehearsal import rehearse
-from dpsql.session import public_tables
+from dpsql.session.tables import public_tables
 from dpsql.sources.stored import DatabaseTable, Origin, ParquetFiles, PartedFiles, StoredFiles
 from dpsql.testing import insecure_exact
 from tests.lies import Patch, assert_caught

@@ -17,8 +17,8 @@ import pytest
 import dpsql
 from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.cells import cell_text, identity_text
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.exact_values import canonical, cells_of
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.exact_values import canonical, cells_of
 from dpsql.owner.recognition import proposal_of_cells
 from dpsql.plan.expressions import Vector
 from dpsql.plan.functions import FUNCTIONS

@@ -14,7 +14,7 @@ import pytest
 
 import dpsql
 from dpsql.errors import InvalidArgument, InvalidSchema
-from dpsql.sources.stored import Brought, ParquetFiles
+from dpsql.sources.stored import ExternalFrame, ParquetFiles
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, session
 
@@ -140,7 +140,7 @@ def test_another_dataset_is_run_once(tmp_path: Path):
         (hive, 5),
         (files.replace_schema(pa.schema([("x", pa.int64())])), 5),
     ):
-        assert isinstance(dpsql.Table(made).frame, Brought)
+        assert isinstance(dpsql.Table(made).frame, ExternalFrame)
         assert counted(made).parts[()][0] == rows
     assert counted(hive, "SELECT COUNT(*) FROM p WHERE day = 1").parts[()] == (2,)
     for path in (tmp_path / "d").rglob("*.parquet"):

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import encoding
+from dpsql.executors.pandas.columns import encoding
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, session
 from tests.lies import Patch, assert_caught

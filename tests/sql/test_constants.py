@@ -13,10 +13,10 @@ from dpsql.errors import DPSQLError
 from dpsql.plan.constants import MOST_ROWS
 from dpsql.plan.nodes import Join
 from dpsql.schema.declaration import Declaration, resolve
-from dpsql.session.public_tables import NoPublicTables
+from dpsql.session.tables.public_tables import NoPublicTables
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from dpsql.testing import insecure_exact
 from tests.sql.oracle import matched
 from tests.sql.people import BOUNDS, KEYS, LARGEST_EPSILON, TYPES, ask, duck, frame

@@ -11,10 +11,10 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
-from dpsql.sql.dialect import Private, check_build
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
+from dpsql.sql.syntax.dialect import PrivacyDialect, check_build
+from dpsql.sql.syntax.nodes import NamedArguments, PrivacyClause
 
-DIALECT = Private()
+DIALECT = PrivacyDialect()
 
 CLAUSES = [
     "",
@@ -233,7 +233,7 @@ def test_clause_has_the_place_of_its_words():
 )
 def test_the_call_inside_is_a_plain_one(call: str, plain: str):
     node = first(call)
-    assert isinstance(node, Named)
+    assert isinstance(node, NamedArguments)
     assert node.this == DuckDB().parse(f"SELECT {plain}")[0].expressions[0]
     assert all(isinstance(each, exp.Kwarg) and isinstance(each.this, exp.Var) for each in node.expressions)
     assert node.expressions[0].this.name == "a"
@@ -241,17 +241,17 @@ def test_the_call_inside_is_a_plain_one(call: str, plain: str):
 
 def test_named_arguments_go_to_their_own_call():
     node = first("f(x, a => 1, b => g(y, c => 2)) FILTER (WHERE h(d => 3)) + k(*, e => 4)")
-    names = {each.this.name: [kwarg.this.name for kwarg in each.expressions] for each in node.find_all(Named)}
+    names = {each.this.name: [kwarg.this.name for kwarg in each.expressions] for each in node.find_all(NamedArguments)}
     assert names == {"f": ["a", "b"], "g": ["c"], "h": ["d"], "k": ["e"]}
     assert isinstance(node.this, exp.Filter)
-    assert isinstance(node.this.this, Named)
+    assert isinstance(node.this.this, NamedArguments)
 
 
 def test_a_named_call_stands_wherever_a_call_does():
     sql = "SELECT f(a => 1) AS x FROM t WHERE g(b => 1) GROUP BY f(a => 1) HAVING SUM(x, c => 1) > 1 ORDER BY h(d => 1)"
-    assert len(list(parse(sql).find_all(Named))) == 5
-    assert isinstance(first("SUM(x, a => 1) AS n").this, Named)
-    assert isinstance(first("COUNT(*, a => 1) OVER ()").this, Named)
+    assert len(list(parse(sql).find_all(NamedArguments))) == 5
+    assert isinstance(first("SUM(x, a => 1) AS n").this, NamedArguments)
+    assert isinstance(first("COUNT(*, a => 1) OVER ()").this, NamedArguments)
 
 
 def test_a_named_call_has_the_place_of_its_name():
@@ -457,7 +457,7 @@ def test_every_setting_is_duckdbs():
     def settings(kind: type) -> dict[str, object]:
         return {name: getattr(kind, name) for name in dir(kind) if name.isupper()}
 
-    assert settings(Private) == settings(DuckDB)
+    assert settings(PrivacyDialect) == settings(DuckDB)
     own = {
         "LAMBDAS",
         "FUNC_TOKENS",
@@ -468,7 +468,7 @@ def test_every_setting_is_duckdbs():
         "NAMED_PLACEHOLDER_TOKEN",
         "TRANSFORMS",
     }
-    for ours, theirs in ((Private.Parser, DuckDB.Parser), (Private.Generator, DuckDB.Generator)):
+    for ours, theirs in ((PrivacyDialect.Parser, DuckDB.Parser), (PrivacyDialect.Generator, DuckDB.Generator)):
         mine, base = settings(ours), settings(theirs)
         assert {name for name in mine.keys() | base.keys() if mine.get(name) != base.get(name)} <= own
 
@@ -481,7 +481,7 @@ def test_duckdbs_own_dialect_is_untouched():
 
 
 def test_a_build_that_cannot_be_extended_is_named():
-    class Closed(Private):
+    class Closed(PrivacyDialect):
         def parser(self, **_options: object) -> object:
             raise TypeError("interpreted classes cannot inherit from compiled")
 

@@ -17,10 +17,10 @@ from sqlglot.tokens import Token, TokenType
 
 import dpsql
 from dpsql.errors import DPSQLError
-from dpsql.sql.dialect import Private
+from dpsql.sql.syntax.dialect import PrivacyDialect
 from tests.sql import test_manual as manual
 
-DIALECT = Private()
+DIALECT = PrivacyDialect()
 TERMS = (1, 1e-5, None, None, None)
 OPENED = dpsql.Session(manual.TABLES, budget=dpsql.Budget(1e9, 0.5))
 STATEMENTS = [

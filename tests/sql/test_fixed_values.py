@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.sql import fixed_values, keyed_values
+from dpsql.sql.bind import looked_up_aggregates as keyed_values
+from dpsql.sql.rewrite import determined_aggregates as fixed_values
 from tests.lies import Patch, assert_caught
 
 POPULATION = {"a": 1_000, "b": 2_000, "c": 41_201, "d": 700}
@@ -156,7 +157,7 @@ def _whatever_is_unique(patch: Patch) -> None:
         unique = self.tables[place[0]].unique
         return any(all((place[0], name) in keys for name in each) for each in unique)
 
-    patch.setattr(fixed_values._Fixed, "_is_fixed", is_fixed)
+    patch.setattr(fixed_values._GroupedSelect, "_is_fixed", is_fixed)
 
 
 def test_values_of_people_that_are_taken_for_public_ones_are_caught():

@@ -24,9 +24,9 @@ from dpsql.plan.query import Finish, Output, format_plan
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect import Private
-from dpsql.sql.parameters import params_of
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.dialect import PrivacyDialect
+from dpsql.sql.syntax.parameters import params_of
 from tests.sql.test_refusals import EMPTY, FACTS, MARK, NUMBER, table
 
 TIMES = int(os.environ.get("DPSQL_FUZZ", "1"))
@@ -125,7 +125,7 @@ SELECT s, SUM(age) FROM t GROUP BY s WITHIN 5000
 """Accepted queries of statistics, levels and errors asked for."""
 CORPUS = [*PLAIN, *NESTED, *STATISTICS]
 
-TOKENIZER = Private()
+TOKENIZER = PrivacyDialect()
 ODD = ["😀", "é", "\u00a0", "\u202e", "\ufeff", "\0", "\ud800", "ＣＯＵＮＴ", "''", '""', "'", '"', "`", "$1", "?",
     ":x", ";", "--", "/*", "*/", "-- so\n", "/* so */", "\\", "#", "0x1F", "1e999", "9" * 20, "\n", "\t", "1_0", ".5",
     "5.", "->", "=>", "::", "||", "//", "**", "~", "!", "&"]  # fmt: skip
@@ -337,7 +337,7 @@ def every_word_counts(sql: str) -> Iterator[str]:
 @pytest.fixture
 def _unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants stay as they are written: 1 + 0 is not 1."""
-    monkeypatch.setattr("dpsql.sql.scalars.folded", lambda call: call)
+    monkeypatch.setattr("dpsql.sql.bind.scalars.folded", lambda call: call)
 
 
 @pytest.mark.usefixtures("_unfolded")

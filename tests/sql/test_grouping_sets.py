@@ -22,8 +22,8 @@ import pytest
 import dpsql
 from dpsql import errors
 from dpsql.answer.explain import Explanation
-from dpsql.release.finish import slot_vectors
 from dpsql.release.intervals.intervals import linear_half_width
+from dpsql.release.output.select import slot_vectors
 from dpsql.release.release import Release
 from tests.core.checks import Shape, U, calibrated, run_exactly
 from tests.core.test_statistics_neighbours import calibrated_by

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.sql import keyed_values
+from dpsql.sql.bind import looked_up_aggregates as keyed_values
 from tests.lies import Patch, assert_caught
 
 POPULATION = {"a": 1_000, "b": 2_000, "c": 41_201, "d": 700}

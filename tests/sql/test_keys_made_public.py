@@ -13,7 +13,7 @@ import pytest
 import dpsql
 from dpsql.errors import UnknownGroups
 from dpsql.plan.nodes import Join, Source
-from dpsql.sql import public_keys
+from dpsql.sql.bind import public_keys
 from tests.executors.contract import difference, session
 from tests.lies import Patch, assert_caught
 

@@ -14,7 +14,8 @@ import pytest
 
 import dpsql
 from dpsql.session import prepare
-from dpsql.sql import keys_of_columns, private
+from dpsql.sql.bind import correlated_column_keys as keys_of_columns
+from dpsql.sql.bind import private_select as private
 from dpsql.testing import insecure_exact
 from tests.executors.contract import difference
 from tests.lies import Patch, assert_caught

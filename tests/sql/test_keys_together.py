@@ -13,17 +13,17 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core import contribution
 from dpsql.core.exact import AllUnits, CountRows, CountUnits, ExactPlan
-from dpsql.executors import rows_together
+from dpsql.core.sensitivity import contribution_bounds as contribution
+from dpsql.executors import correlated_keys as rows_together
 from dpsql.executors.base import executor_of
 from dpsql.executors.pandas import executor as pandas
 from dpsql.executors.sql import groups as sql_groups
-from dpsql.plan.query import Together, axes_of
-from dpsql.release import levels
+from dpsql.plan.query import CorrelatedKey, axes_of
+from dpsql.release.levels import estimates as levels
 from dpsql.session import prepare
-from dpsql.session.constant_tables import constant_tables
-from dpsql.sql import keys_together
+from dpsql.session.tables.constant_tables import constant_tables
+from dpsql.sql.bind import correlated_keys as keys_together
 from dpsql.testing import _integers
 from tests.executors.contract import difference, session
 from tests.lies import Check, Lie, Patch, assert_caught
@@ -275,7 +275,7 @@ def test_how_many_rows_and_which_values():
     release = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1).release
     keys = release.query.plan.keys
     assert [key.values for key in keys] == [("n", "s", "x"), ("A", None)]
-    assert [key.together for key in keys] == [Together(0, (0, 1, 2)), Together(0, (0, 0, 1))]
+    assert [key.together for key in keys] == [CorrelatedKey(0, (0, 1, 2)), CorrelatedKey(0, (0, 0, 1))]
     assert release.query.plan.public_cells == 3
     assert str(release.query.plan) == (
         "aggregate COUNT(*) by r.region (3 public, 3 together), r.zone (2 public, 3 together)"
@@ -317,9 +317,9 @@ def test_words_that_do_not_fit_together_are_refused():
     key = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1).release.query.plan
     one, other = key.keys
     with pytest.raises(ValueError, match="none of the key's"):
-        replace(one, together=Together(0, (0, 3)))
+        replace(one, together=CorrelatedKey(0, (0, 3)))
     with pytest.raises(ValueError, match="equally many"):
-        axes_of((one, replace(other, together=Together(0, (0,)))))
+        axes_of((one, replace(other, together=CorrelatedKey(0, (0,)))))
     with pytest.raises(ValueError, match="grouping sets"):
         levels._sizes(key.keys)
 

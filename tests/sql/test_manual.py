@@ -18,7 +18,7 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.errors import DPSQLError, QueryRefused, UnsupportedSQL
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.plan.aggregates import AGGREGATES, MOST_POINTS
 from dpsql.plan.expressions import Call, Expr, Function, walk
 from dpsql.plan.functions import FUNCTIONS
@@ -26,15 +26,15 @@ from dpsql.plan.functions.dates import NODES as PART_NODES
 from dpsql.plan.functions.dates import PARTS, UNITS
 from dpsql.plan.options import AggregateOptions, Options
 from dpsql.plan.query import MOST_DERIVED_CELLS, Query
-from dpsql.session.public_tables import public_data, resolved
+from dpsql.session.tables.public_tables import public_data, resolved
 from dpsql.sql import plan_of
-from dpsql.sql.aggregates import MOST_AGGREGATES, MOST_CHOSEN
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
-from dpsql.sql.refusals import CLAUSES, NAMED
-from dpsql.sql.released import shown_type
-from dpsql.sql.spellings import AGGREGATE_NODES, NAMES, NODES
-from dpsql.sql.worded import RULES
+from dpsql.sql.bind.aggregates import MOST_AGGREGATES, MOST_CHOSEN
+from dpsql.sql.bind.keyword_expressions import RULES
+from dpsql.sql.bind.released_select import shown_type
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.parse import MOST_CHARACTERS, MOST_NESTING, MOST_TOKENS
+from dpsql.sql.syntax.refusals import CLAUSES, NAMED
+from dpsql.sql.syntax.spellings import AGGREGATE_NODES, NAMES, NODES
 from tests.test_units_page import shop
 
 ROOT = Path(__file__).parent.parent.parent
@@ -776,15 +776,15 @@ def test_every_refusal_by_name_has_an_example():
 
 
 def test_limits_are_those_of_the_code():
-    from dpsql.core.contribution import MOST_FAN_OUT
-    from dpsql.executors.pandas.pairing import MOST_PAIRS
+    from dpsql.core.sensitivity.contribution_bounds import MOST_FAN_OUT
+    from dpsql.executors.pandas.joins.pairing import MOST_PAIRS
     from dpsql.plan.domains import MOST_UNDECLARED
     from dpsql.plan.functions.text import MOST_CHARACTERS as LONGEST_TEXT
     from dpsql.schema.columns import MOST_KEYS
     from dpsql.schema.numbers import LARGEST_LIMIT
-    from dpsql.sql.bind import MOST_SUBQUERIES, MOST_TABLES
-    from dpsql.sql.grouping import MOST_SETS
-    from dpsql.sql.scalars import MOST_DEPTH, MOST_SIZE
+    from dpsql.sql.bind.grouping_sets import MOST_SETS
+    from dpsql.sql.bind.scalars import MOST_DEPTH, MOST_SIZE
+    from dpsql.sql.bind.statement import MOST_SUBQUERIES, MOST_TABLES
 
     limits = MANUAL.split("## Limits")[1]
     for number in (MOST_CHARACTERS, MOST_TOKENS, MOST_SIZE, MOST_NESTING, MOST_SUBQUERIES, MOST_DEPTH, MOST_AGGREGATES):

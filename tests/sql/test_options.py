@@ -12,9 +12,9 @@ import pytest
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, SQLSyntaxError, UnsupportedSQL
 from dpsql.plan.options import AggregateOptions, GroupSelection, Options, ReportFormat
 from dpsql.schema.intervals import Interval
-from dpsql.sql.dialect import Private
-from dpsql.sql.dialect_nodes import Named
-from dpsql.sql.options import checked_aggregate_options, checked_options, read_aggregate_options, read_options
+from dpsql.sql.syntax.dialect import PrivacyDialect
+from dpsql.sql.syntax.nodes import NamedArguments
+from dpsql.sql.syntax.options import checked_aggregate_options, checked_options, read_aggregate_options, read_options
 
 OPTIONS = (
     "The options are epsilon, delta, privacy_unit_column, max_groups_contributed, max_rows_contributed, "
@@ -35,13 +35,13 @@ def in_call(given: str) -> str:
 
 def options(given: str) -> Options:
     sql = in_clause(given)
-    return read_options(Private().parse(sql)[0].args["privacy"], sql)
+    return read_options(PrivacyDialect().parse(sql)[0].args["privacy"], sql)
 
 
 def arguments(given: str) -> AggregateOptions:
     sql = in_call(given)
-    node = Private().parse(sql)[0].expressions[0]
-    assert isinstance(node, Named)
+    node = PrivacyDialect().parse(sql)[0].expressions[0]
+    assert isinstance(node, NamedArguments)
     return read_aggregate_options(node, sql)
 
 
@@ -78,7 +78,7 @@ def read_back(read: Options) -> str:
 
 def test_silence_is_none():
     sql = "SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) FROM t"
-    assert read_options(Private().parse(sql)[0].args["privacy"], sql) == Options()
+    assert read_options(PrivacyDialect().parse(sql)[0].args["privacy"], sql) == Options()
     assert all(value is None for name, value in vars(Options()).items() if name != "places")
     assert options("epsilon = 1") == Options(epsilon=Fraction(1))
     assert arguments("epsilon => 1") == AggregateOptions(epsilon=Fraction(1))

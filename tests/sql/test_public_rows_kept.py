@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.session.public_tables import resolved
+from dpsql.session.tables.public_tables import resolved
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.sql.oracle import matched
 from tests.sql.people import LARGEST_EPSILON
 

@@ -29,7 +29,7 @@ from sqlglot import exp
 
 import dpsql
 from dpsql import errors
-from dpsql.core.sensitivity import analyse
+from dpsql.core.sensitivity.row_contributions import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import (
     AmbiguousColumn,
@@ -51,17 +51,17 @@ from dpsql.errors import (
     UnknownTable,
     UnsupportedSQL,
 )
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.plan.expressions import Call
-from dpsql.session.public_tables import public_data, resolved
-from dpsql.sql.allow import check
-from dpsql.sql.bind import _Binder
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.dialect_nodes import Named, PrivacyClause
-from dpsql.sql.grammar import LISTS, RULES
-from dpsql.sql.parameters import params_of
-from dpsql.sql.parse import MOST_NESTING, Statement, parse
+from dpsql.session.tables.public_tables import public_data, resolved
+from dpsql.sql.bind.statement import _Binder
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.syntax.allow_list import check
+from dpsql.sql.syntax.grammar import LISTS, RULES
+from dpsql.sql.syntax.nodes import NamedArguments, PrivacyClause
+from dpsql.sql.syntax.parameters import params_of
+from dpsql.sql.syntax.parse import MOST_NESTING, Statement, parse
 from tests.sql.people import LARGEST_EPSILON
 
 GOLDEN = Path(__file__).parent / "refusals.golden"
@@ -1333,8 +1333,8 @@ def test_every_class_of_errors_is_met():
     }
     elsewhere = {each.__name__ for each in (BudgetExceeded, LedgerError, InternalError, InvalidArgument)}
     elsewhere |= {errors.UnknownArgument.__name__}
-    elsewhere |= {errors.ConfirmationRequired.__name__, errors.NotComputed.__name__}
-    elsewhere |= {errors.AccessDenied.__name__, errors.Unavailable.__name__}
+    elsewhere |= {errors.ConfirmationRequired.__name__, errors.PostprocessFailed.__name__}
+    elsewhere |= {errors.AccessDenied.__name__, errors.ServerUnavailable.__name__}
     elsewhere |= {InvalidSchema.__name__}
     assert classes - unmet - elsewhere == {kind.__name__ for kind, _words, _sql in CASES}
 
@@ -2378,7 +2378,7 @@ class _Trees:
             return exp.Var(this=self.rng.choice(self.WORDS))
         if kind is exp.Filter and name == "expression":
             return exp.Where(this=self.node(depth - 1))
-        if kind is Named and name == "this":
+        if kind is NamedArguments and name == "this":
             return self.rng.choice([exp.Count(this=exp.Star()), exp.Sum(this=exp.column("x")), self.node(depth - 1)])
         return self.other(kind, name, depth)
 
@@ -2418,7 +2418,7 @@ class _Trees:
             return self.join(depth)
         if kind is PrivacyClause:
             return exp.EQ(this=exp.Var(this=self.rng.choice(self.WORDS)), expression=self.node(depth - 1))
-        if kind is Named:
+        if kind is NamedArguments:
             return exp.Kwarg(this=exp.Var(this=self.rng.choice(self.WORDS)), expression=self.node(depth - 1))
         if kind is exp.Order:
             return exp.Ordered(this=self.node(depth - 1))

@@ -8,9 +8,9 @@ import pytest
 from sqlglot import parser as sqlglot_parser
 
 from dpsql.errors import SQLSyntaxError
-from dpsql.sql.dialect_nodes import OwnWords
-from dpsql.sql.parse import parse
-from dpsql.sql.syntax_words import in_own_words
+from dpsql.sql.syntax.nodes import OwnWords
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.syntax_errors import in_own_words
 
 MALFORMED = {
     "SELECT COUNT(*) FROM": "Write FROM people",

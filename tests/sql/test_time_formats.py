@@ -19,8 +19,8 @@ from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
-from dpsql.sql.time_formats import STRFTIME
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.rewrite.time_formats import STRFTIME
 from tests.plan.records import vector
 from tests.plan.samples import SAMPLES, randoms
 

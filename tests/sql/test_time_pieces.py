@@ -15,7 +15,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.calendar import MICROSECONDS, microsecond_number
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
-from dpsql.sql.time_pieces import sample_instants
+from dpsql.sql.bind.time_pieces import sample_instants
 
 PARTS = ["century", "decade", "year", "isoyear", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow",
          "hour", "minute", "second"]  # fmt: skip

@@ -13,8 +13,8 @@ from sqlglot.tokens import TokenType
 
 import dpsql
 from dpsql.errors import QueryRefused
-from dpsql.sql.parse import _DIALECT, parse
-from dpsql.sql.step_grammar import check_steps
+from dpsql.sql.syntax.parse import _DIALECT, parse
+from dpsql.sql.syntax.postprocess_grammar import check_steps
 from tests.sql.test_fuzz import CORPUS
 
 NAMES = ("day", "month", "date", "year", "week", "hour", "minute", "second", "quarter", "timestamp", "time", "datetime",

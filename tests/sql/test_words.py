@@ -12,8 +12,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import DPSQLError, SQLSyntaxError, UnknownColumn, UnknownGroups, UnsupportedSQL
-from dpsql.sql.dialect import Private
-from dpsql.sql.dialect_parser import PrivateParser
+from dpsql.sql.syntax.dialect import PrivacyDialect
+from dpsql.sql.syntax.parser import PrivateParser
 from tests.sql.test_fuzz import CORPUS
 from tests.sql.test_refusals import EMPTY, FACTS, refusal
 
@@ -31,7 +31,7 @@ def texts() -> list[str]:
     """Queries with every function, operator and keyword that the parser knows, and other kinds of constants."""
     names = {*PrivateParser.FUNCTIONS, *PrivateParser.FUNCTION_PARSERS, *PrivateParser.NO_PAREN_FUNCTION_PARSERS}
     calls = [f"SELECT SUM({name}({each})) FROM t" for name in sorted(names) for each in ARGUMENTS]
-    words = sorted(Private.Tokenizer.KEYWORDS)
+    words = sorted(PrivacyDialect.Tokenizer.KEYWORDS)
     signs = [f"SELECT COUNT(*) FROM t WHERE {form.format(word)}" for word in words for form in ("age {} 5", "{} age")]
     types = [f"SELECT COUNT(CAST(age AS {word})) FROM t" for word in words]
     beginnings = [f"{word} COUNT(*) FROM t" for word in words]

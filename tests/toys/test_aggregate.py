@@ -23,7 +23,8 @@ from dpsql.plan.aggregates import AGGREGATES
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.schema.columns import Type
 from dpsql.session import prepare
-from dpsql.sql import dialect_parser, grammar, spellings
+from dpsql.sql.syntax import grammar, spellings
+from dpsql.sql.syntax import parser as dialect_parser
 from dpsql.testing import insecure_draws
 from tests.test_architecture import ROOT, modules
 
@@ -172,15 +173,15 @@ def test_a_record_is_one_object_wherever_it_goes():
 
 FAMILIES = "dpsql.plan.aggregates."
 NAMES_RECORDS = {
-    "dpsql.executors.pandas.inner_aggregates": "kernels of an engine have names; what has none goes cell by cell",
-    "dpsql.executors.pandas.window_values": "windows inside a person have kernels of their own: frames, not groups",
+    "dpsql.executors.pandas.units.inner_aggregates": "kernels of an engine have names; what has none goes cell by cell",
+    "dpsql.executors.pandas.windows.window_values": "windows inside a person have kernels of their own: frames, not groups",
     "dpsql.executors.sql.windows": "frames of sums, counts and ends are written as text",
     "dpsql.plan.windows": "which aggregates may stand over a frame, a rule about windows and not about releases",
-    "dpsql.sql.composed": "SKEWNESS and its like are arithmetic over sums, which it names",
-    "dpsql.sql.windows": "the same words, read of the text",
-    "dpsql.sql.keyed_values": "AVG of equal values is the value, and SUM of them the value times the rows",
-    "dpsql.sql.person_aggregates": "what windows below a person's groups are made of, by the words of the text",
-    "dpsql.sql.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
+    "dpsql.sql.rewrite.derived_statistics": "SKEWNESS and its like are arithmetic over sums, which it names",
+    "dpsql.sql.bind.windows": "the same words, read of the text",
+    "dpsql.sql.bind.looked_up_aggregates": "AVG of equal values is the value, and SUM of them the value times the rows",
+    "dpsql.sql.bind.ordered_unit_aggregates": "what windows below a person's groups are made of, by the words of the text",
+    "dpsql.sql.bind.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
 }
 """Modules of other rooms that name single records, and why."""
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.exact import NO_KEY, CountRows, ExactPlan, ExactTable, InCell, LatticeSum
+from dpsql.core.exact import NO_KEY, CellPart, CountRows, ExactPlan, ExactTable, LatticeSum
 from dpsql.errors import InvalidArgument, InvalidSchema, UnsupportedSQL
 from dpsql.executors import base
 from dpsql.executors.resources import Resources
@@ -24,7 +24,7 @@ from dpsql.plan.expressions import Column, Expr, Vector
 from dpsql.plan.nodes import Filter, Scan
 from dpsql.plan.query import axes_of
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.testing import Integers, insecure_draws, insecure_exact
 
 Row = dict[str, Key]
@@ -134,14 +134,14 @@ def value_of(expr: Expr, row: Row) -> Key:
         return cells_of(evaluate(expr, read, 1), expr.type)[0]
 
 
-def cell_of(part: InCell, row: Row) -> int:
+def cell_of(part: CellPart, row: Row) -> int:
     """The number of the first alternative that is TRUE, 0 where none is."""
     return next((number for number, each in enumerate(part.alternatives, 1) if value_of(each, row) is True), 0)
 
 
 def added(part: Any, row: Row) -> int:
     """What a row adds to a part."""
-    if isinstance(part, InCell):
+    if isinstance(part, CellPart):
         return added(part.of, row) if cell_of(part, row) == part.number else 0
     if isinstance(part, CountRows):
         return int(part.present is None or value_of(part.present, row) is not None)
@@ -164,8 +164,8 @@ class ListEngine:
     def reads(self, source: object) -> bool:
         return isinstance(source, Lists)
 
-    def columns(self, source: Lists) -> list[Stored]:
-        return [Stored(name, source.types[name], True, "list") for name in source.columns]
+    def columns(self, source: Lists) -> list[StoredColumn]:
+        return [StoredColumn(name, source.types[name], True, "list") for name in source.columns]
 
     def public_frame(self, source: Lists, most: int) -> pd.DataFrame:
         frame = pd.DataFrame(source.columns)
@@ -201,7 +201,7 @@ class ListEngine:
             return "limits of a unit's rows"
         if plan.grids:
             return "counts on a grid"
-        parts = [each.of if isinstance(each, InCell) else each for each in plan.parts]
+        parts = [each.of if isinstance(each, CellPart) else each for each in plan.parts]
         return next((type(each).__name__ for each in parts if not isinstance(each, CountRows | LatticeSum)), None)
 
 

@@ -19,7 +19,7 @@ from dpsql.plan.functions.rules import always, in_result_type, strict, strict_fa
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 from dpsql.session import prepare
-from dpsql.sql import spellings
+from dpsql.sql.syntax import spellings
 from tests.plan.records import Use, check, grid
 from tests.plan.samples import NARROW
 

@@ -1,5 +1,6 @@
-"""A new mechanism is a class in dpsql/core/mechanisms.py (draw, tail, loss) with its half-widths registered in
-dpsql/accuracy/widths.py and its form in dpsql/session/canonical_forms.py. Here a toy one, in place of Laplace noise."""
+"""A new mechanism is a class in dpsql/core/mechanisms/noise.py (draw, tail, loss) with its half-widths registered in
+dpsql/accuracy/widths.py and its form in dpsql/session/cache/canonical_forms.py. Here a toy one, in place of Laplace
+noise."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ import pytest
 
 import dpsql
 from dpsql.accuracy.widths import half_width, half_widths
-from dpsql.core.mechanisms import SplitLaplace
+from dpsql.core.mechanisms.noise import SplitLaplace
 from dpsql.errors import InternalError
 from dpsql.release import calibrate
-from dpsql.session import canonical_forms, prepare
-from dpsql.session.canonical_text import form
+from dpsql.session import prepare
+from dpsql.session.cache import canonical_forms
+from dpsql.session.cache.canonical_text import form
 from dpsql.testing import insecure_draws, insecure_exact
 from tests.core.test_audit import certified_epsilon
 

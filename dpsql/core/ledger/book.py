@@ -14,12 +14,12 @@ from dpsql.core.ledger import clock
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.fork import guard
-from dpsql.core.ledger.lines import FORMAT, Answer, From, Line, Note, write, write_1
+from dpsql.core.ledger.lines import FORMAT, Answer, FormatChange, Line, Note, write, write_1
 from dpsql.core.ledger.reading import read_line
-from dpsql.core.ledger.state import Last, State
+from dpsql.core.ledger.state import LastLine, State
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import LedgerError
 
 
@@ -111,13 +111,13 @@ class Book:
         no more than format 1 knows."""
         before = self._next
         old = before.format < FORMAT and isinstance(line, Note)
-        if before.format < FORMAT and not isinstance(line, Note | From):
-            self._append(From(line.time, FORMAT))
+        if before.format < FORMAT and not isinstance(line, Note | FormatChange):
+            self._append(FormatChange(line.time, FORMAT))
             before = self._next
         number, text = before.number + 1, write_1(line) if old else write(line, fresh_key().hex())
         digest = ledger_text.next_hash(before.hash, number, text)
         self._store.append(number, text, digest)
-        self._next = Last(number, digest, before.format if old else FORMAT)
+        self._next = LastLine(number, digest, before.format if old else FORMAT)
         return number
 
     def _catch_up(self) -> None:

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from dpsql.core.conversion import rho_for
 from dpsql.core.cost import Cost
-from dpsql.core.gaussian_curve import gaussian_rho
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.filters import Watch
 from dpsql.core.loss import root_below, show
+from dpsql.core.mechanisms.gaussian_curve import gaussian_rho
 from dpsql.errors import BudgetExceeded
 from dpsql.schema.frozen import dataclass
 
@@ -20,7 +20,7 @@ _ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedTerms:
     """How a query was asked: by rho, or else by epsilon; `also`: what to repeat when it is asked for less, such as the
     mechanism that was chosen; `within`: by an error, which decides the epsilon."""
 
@@ -29,17 +29,17 @@ class Asked:
     within: bool = False
 
 
-ASKED = Asked()
+ASKED = RequestedTerms()
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _RefusedCost:
     """A cost that some of the filters refuse, for the units of some parts."""
 
     cost: Cost
     watches: Sequence[Watch]
     parts: Sequence[Part]
-    asked: Asked
+    asked: RequestedTerms
 
     def fits(self, cost: Cost) -> bool:
         return all(each.admits(cost, self.parts) for each in self.watches)
@@ -68,9 +68,9 @@ class _Refused:
         return Cost(price, rho=(gaussian_rho if by_tails else rho_for)(price, gaussian))
 
 
-def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked: Asked) -> BudgetExceeded:
+def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked: RequestedTerms) -> BudgetExceeded:
     """The error for a cost that some of the filters refuse."""
-    refused = _Refused(cost, watches, parts, asked)
+    refused = _RefusedCost(cost, watches, parts, asked)
     of_delta = refused.tight(Cost(_ZERO, cost.delta, _ZERO, cost.hidden))
     of_coin = refused.tight(replace(cost, delta=_ZERO, hidden=_ZERO))
     if of_delta is None or of_coin is not None:
@@ -89,7 +89,7 @@ def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked:
     return _refusal("delta", (price, left), (spent.delta, of_delta.filter.budget.delta), of_delta, advice)
 
 
-def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> BudgetExceeded:
+def _of_the_coin(refused: _RefusedCost, tight: Watch, of_delta: Watch | None) -> BudgetExceeded:
     """Epsilon, or rho where the query is paid by that, is too much."""
     left = _left(refused)
     if refused.cost.epsilon is None and not left:
@@ -102,7 +102,7 @@ def _of_the_coin(refused: _Refused, tight: Watch, of_delta: Watch | None) -> Bud
     return _refusal(refused.word, (refused.price, left), numbers, tight, advice)
 
 
-def _no_more_rho(refused: _Refused, tight: Watch) -> BudgetExceeded:
+def _no_more_rho(refused: _RefusedCost, tight: Watch) -> BudgetExceeded:
     if not tight.filter.conversion:
         why = f"rhos are not added up here{tight.whose}"
         hint = "Ask with epsilon (and delta). rho needs accountant 'zcdp' or 'auto', and a budget with delta > 0."
@@ -135,7 +135,7 @@ class _Advice:
 
     word: str
     left: Fraction
-    asked: Asked
+    asked: RequestedTerms
     before: str = ""
     after: str = ""
 
@@ -165,7 +165,7 @@ class _Advice:
         return f"{', reuse' if self.left else 'Reuse'} an earlier answer, or ask the data owner.{self.after}"
 
 
-def _left(refused: _Refused) -> Fraction:
+def _left(refused: _RefusedCost) -> Fraction:
     """The largest price below the query's, of six digits, that all filters admit; 0 where there is none."""
 
     def fits(price: Fraction) -> bool:

@@ -18,10 +18,10 @@ from dpsql.core.ledger.anchor import check_form
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.errors import PATIENCE, read_only, told
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.lines import FORMAT, Renewed, read
+from dpsql.core.ledger.lines import FORMAT, BudgetRenewal, read
 from dpsql.core.ledger.store import RESTORE, UNREADABLE, Lines
 from dpsql.core.ledger.text import Rules
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, LedgerError
 
 _TABLES = (
@@ -149,7 +149,7 @@ class FileStore:
             row = self._connection.execute(newest).fetchone()
         try:
             line = None if row is None else read(row[0])
-            if isinstance(line, Renewed):
+            if isinstance(line, BudgetRenewal):
                 return replace(rules, budget=rules.budget.renewed(line.epsilon, line.delta))
         except UNREADABLE:
             pass  # which is said where all lines are read

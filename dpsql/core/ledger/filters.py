@@ -31,7 +31,7 @@ ACCOUNTANTS = ("auto", "basic", "zcdp")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Spent:
+class SpentBudget:
     """What has been spent, by the filter that gives the smaller epsilon of those that still hold; and the sum of
     rhos. Exact fractions, which print as short decimals, never as less than they are."""
 
@@ -49,7 +49,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Remaining:
+class RemainingBudget:
     """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho (None where rhos
     are not added up). Exact fractions, which print as short decimals, never as more than they are."""
 
@@ -57,10 +57,10 @@ class Remaining:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
 
-    def least(self, other: Remaining) -> Remaining:
+    def least(self, other: RemainingBudget) -> RemainingBudget:
         """What both leave."""
         rho = None if self.rho is None or other.rho is None else min(self.rho, other.rho)
-        return Remaining(min(self.epsilon, other.epsilon), min(self.delta, other.delta), rho)
+        return RemainingBudget(min(self.epsilon, other.epsilon), min(self.delta, other.delta), rho)
 
     def __str__(self) -> str:
         return str(PrivacyLoss(self.epsilon, self.delta))
@@ -70,7 +70,7 @@ class Remaining:
         return f"Remaining(epsilon={show(self.epsilon)}, delta={show(self.delta)}, rho={rho})"
 
 
-NOTHING = Remaining(Fraction(0))
+NOTHING = RemainingBudget(Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Filter:
         """Under zCDP alone Gaussian noise has no delta; beside basic both filters have to lose the same mass."""
         return total.hidden if self.accountant == "zcdp" else total.delta
 
-    def spent(self, total: Cost) -> Spent:
+    def spent(self, total: Cost) -> SpentBudget:
         """The total as an (epsilon, delta) pair; the whole budget where it is not admitted, since sessions of a larger
         one may spend meanwhile."""
         pairs = [] if self.admits(total) else [(self.budget.epsilon, self.budget.delta)]
@@ -142,17 +142,17 @@ class Filter:
         if self._concentrated(total) and self.conversion:
             epsilon = min(epsilon_of(total.rho, self.conversion), self.budget.epsilon)  # which rounds up
             pairs.append((epsilon, self._own_delta(total) + (self.conversion if total.rho else 0)))
-        return Spent(*min(pairs), total.rho)
+        return SpentBudget(*min(pairs), total.rho)
 
-    def remaining(self, total: Cost) -> Remaining:
+    def remaining(self, total: Cost) -> RemainingBudget:
         """What the next query may have after a total that is admitted."""
         pure = delta = Fraction(0)
         if self._basic(total) and total.epsilon is not None:
             pure, delta = self.budget.epsilon - total.epsilon, self.steps_delta - total.delta
         if not self._concentrated(total):
-            return Remaining(pure, delta)
+            return RemainingBudget(pure, delta)
         left = self.rho - total.rho
-        return Remaining(max(pure, root_below(2 * left)), self.steps_delta - self._own_delta(total), left)
+        return RemainingBudget(max(pure, root_below(2 * left)), self.steps_delta - self._own_delta(total), left)
 
     def most(self, total: Cost, cost: Cost) -> int | None:
         """How many steps of this cost are admitted after `total`; None for any number."""
@@ -226,11 +226,11 @@ class Watch:
         under.filter = other
         return under.admits(FREE)
 
-    def spent(self, parts: Sequence[Part] = ()) -> Spent:
+    def spent(self, parts: Sequence[Part] = ()) -> SpentBudget:
         """What the units of these parts have spent, or all units: those that have spent most."""
         return max(map(self.filter.spent, self._totals(FREE, parts)), key=lambda spent: (spent.epsilon, spent.delta))
 
-    def remaining(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Remaining:
+    def remaining(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> RemainingBudget:
         """What the next query about these parts may have, after a step that is admitted."""
         first, *others = map(self.filter.remaining, self._totals(cost, parts))
         for each in others:

@@ -20,11 +20,21 @@ from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.anchor import read_anchor
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.exceeded import ASKED, Asked, exceeded
-from dpsql.core.ledger.filters import NOTHING, Remaining, Spent
-from dpsql.core.ledger.lines import FORMAT, Answer, Claim, Dropped, Entry, From, Note, Renewed, UnitOf
+from dpsql.core.ledger.exceeded import ASKED, RequestedTerms, exceeded
+from dpsql.core.ledger.filters import NOTHING, RemainingBudget, SpentBudget
+from dpsql.core.ledger.lines import (
+    FORMAT,
+    Answer,
+    BudgetRenewal,
+    Claim,
+    DroppedClaim,
+    Entry,
+    FormatChange,
+    Note,
+    UnitOf,
+)
 from dpsql.core.ledger.restored import RestoredBook
-from dpsql.core.ledger.sharing import NothingCharged
+from dpsql.core.ledger.sharing import ZeroCharge
 from dpsql.core.ledger.state import HeldClaim
 from dpsql.core.ledger.store import RESTORE, MemoryStore, Store
 from dpsql.core.ledger.text import Rules
@@ -105,17 +115,17 @@ class Ledger(RestoredBook):
             return f"{self._state.last.number}:{self._state.last.hash}"
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> SpentBudget:
         """What all charges come to."""
         with self._current():
             return self._state.watches[0].spent()
 
     @property
-    def remaining(self) -> Remaining:
+    def remaining(self) -> RemainingBudget:
         """What the next query may have."""
         return self.after(FREE) or NOTHING
 
-    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
+    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> RemainingBudget | None:
         """What would remain after a charge, for queries about the same parts; None where it would be refused."""
         with self._current():
             return self._state.after(cost, parts)
@@ -145,7 +155,7 @@ class Ledger(RestoredBook):
             if self._state.last.format == FORMAT:  # another was first
                 check_units(self._state.units, units)
                 return ()
-            self._append(From(self._now(), FORMAT))
+            self._append(FormatChange(self._now(), FORMAT))
             for unit in units:
                 self._append(UnitOf(self._now(), unit))
         told = "; ".join(f"{unit.table}: {unit}" for unit in units) or "none"
@@ -161,7 +171,7 @@ class Ledger(RestoredBook):
         *,
         events: Sequence[Event] = (),
         parts: Sequence[Part] = (),
-        asked: Asked = ASKED,
+        asked: RequestedTerms = ASKED,
         units: Sequence[TableUnit] = (),
     ) -> Entry:
         """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
@@ -178,7 +188,7 @@ class Ledger(RestoredBook):
         *,
         events: Sequence[Event] = (),
         parts: Sequence[Part] = (),
-        asked: Asked = ASKED,
+        asked: RequestedTerms = ASKED,
         units: Sequence[TableUnit] = (),
     ) -> Entry | None:
         """As `charge`, for an answer that will be kept under this key: once for all who ask now, in any thread or
@@ -241,7 +251,7 @@ class Ledger(RestoredBook):
     def _drop(self, claim: HeldClaim) -> None:
         with suppress(LedgerError), self._writing():
             if claim in self._state.claims.values():
-                self._append(Dropped(self._now(), claim.number))
+                self._append(DroppedClaim(self._now(), claim.number))
 
     def renew(self, epsilon: object, delta: object, reason: str) -> None:
         """Set another total. What is spent stays spent, and has to fit into it: then every step so far would have been
@@ -262,7 +272,7 @@ class Ledger(RestoredBook):
                     f"{budget.loss} is less than what is spent already, {state.watches[0].spent()}.",
                     hint="A ledger never forgets: name a total that has room for it.",
                 )
-            self._append(Renewed(self._now(), budget.loss.epsilon, budget.loss.delta, reason))
+            self._append(BudgetRenewal(self._now(), budget.loss.epsilon, budget.loss.delta, reason))
 
     def accept_clock(self) -> None:
         """Note that the clock is right as it is now, though entries have a later time."""
@@ -302,7 +312,7 @@ class Ledger(RestoredBook):
             return Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
         return Entry("", self.analyst, label, cost + self.time_cost, (*events, self.time.event))
 
-    def _charge(self, entry: Entry, asked: Asked, units: Sequence[TableUnit], key: str | None = None) -> Entry:
+    def _charge(self, entry: Entry, asked: RequestedTerms, units: Sequence[TableUnit], key: str | None = None) -> Entry:
         """Enter a charge, behind the units that are new and, with a key, a claim; inside a transaction."""
         check_units(self._state.units, units)
         self._state.shares.check(entry.analyst)
@@ -313,14 +323,14 @@ class Ledger(RestoredBook):
             self._check_whole(entry.cost, entry.parts)
             self._check_runs(entry.analyst)
         if self.dry:
-            raise NothingCharged("this would be charged.")
+            raise ZeroCharge("this would be charged.")
         now = self._now()
         for unit in units:
             if unit.table not in self._state.units:
                 self._append(UnitOf(now, unit))
         for held in self._state.claims.values():
             if claims.ended(held.digest):  # where no line could be written at its time
-                self._append(Dropped(now, held.number))
+                self._append(DroppedClaim(now, held.number))
         if key is not None:
             self._append(Claim(now, key, claims.this_process()))
             self._made[threading.get_ident(), key] = self._next.hash

@@ -17,9 +17,9 @@ from sys import intern
 from typing import Any
 
 from dpsql.core.cost import Cost
-from dpsql.core.events import Approx, Concentrated, Event, Gaussian, Laplace, Pure
+from dpsql.core.events import ApproximateStep, Concentrated, Event, Gaussian, Laplace, Pure
 from dpsql.core.ledger.account import Part
-from dpsql.core.ledger.share_lines import TAGS, Asked, Failed, Share, ShareLine, readers
+from dpsql.core.ledger.share_lines import TAGS, AnalystRequest, FailedRequest, Share, ShareLine, readers
 from dpsql.core.ledger.units import Place, TableUnit, UnitKind
 from dpsql.schema.frozen import dataclass
 
@@ -30,7 +30,7 @@ _EVENTS: dict[str, tuple[type[Event], tuple[str, ...]]] = {  # tag -> the event 
     "laplace": (Laplace, ("scale", "sensitivity", "count")),
     "gaussian": (Gaussian, ("sigma", "sensitivity", "count")),
     "pure": (Pure, ("epsilon", "count")),
-    "approximate": (Approx, ("epsilon", "delta", "count")),
+    "approximate": (ApproximateStep, ("epsilon", "delta", "count")),
     "concentrated": (Concentrated, ("rho", "count")),
 }
 _TAGS = {kind: tag for tag, (kind, _) in _EVENTS.items()}
@@ -116,7 +116,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedClaim:
     """The claim of that line came to no answer."""
 
     time: str
@@ -124,7 +124,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewed:
+class BudgetRenewal:
     """The owner has set another total, and why. What was spent before stays spent."""
 
     time: str
@@ -134,14 +134,14 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True)
-class From:
+class FormatChange:
     """The lines after this one are of this format."""
 
     time: str
     format: int
 
 
-Line = Entry | Answer | Note | UnitOf | Claim | Dropped | Renewed | From | ShareLine
+Line = Entry | Answer | Note | UnitOf | Claim | DroppedClaim | BudgetRenewal | FormatChange | ShareLine
 
 
 class UnknownLine(ValueError):
@@ -170,13 +170,13 @@ def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
             by = line.process
             process = {"machine": by.machine, "number": by.number, "started": by.started}
             return "claim", {"key": line.key, "process": process}
-        case Dropped():
+        case DroppedClaim():
             return "dropped", {"claim": line.claim}
-        case Renewed():
+        case BudgetRenewal():
             return "renewed", {"epsilon": str(line.epsilon), "delta": str(line.delta), "reason": line.reason}
-        case From():
+        case FormatChange():
             return "format", {"format": line.format}
-        case Share() | Asked() | Failed():
+        case Share() | AnalystRequest() | FailedRequest():
             return TAGS[type(line)], line.words
 
 
@@ -191,7 +191,7 @@ def read(text: str) -> Line:
     line, salt = _READERS[tag](fields), fields["salt"]
     if not isinstance(salt, str) or not re.fullmatch("[0-9a-f]{64}", salt) or write(line, salt) != text:
         raise ValueError("not as it was written")
-    if isinstance(line, From) and line.format != FORMAT:
+    if isinstance(line, FormatChange) and line.format != FORMAT:
         raise UnknownLine(f"says that format {line.format} begins, and this version of dpsql reads up to {FORMAT}")
     return line
 
@@ -289,10 +289,10 @@ _READERS: dict[object, Callable[[Mapping[str, Any]], Line]] = {
         ),
     ),
     "claim": lambda said: Claim(_text(said["time"]), _text(said["key"]), process_of(said["process"])),
-    "dropped": lambda said: Dropped(_text(said["time"]), int(_place(said["claim"]) or 0)),
-    "renewed": lambda said: Renewed(
+    "dropped": lambda said: DroppedClaim(_text(said["time"]), int(_place(said["claim"]) or 0)),
+    "renewed": lambda said: BudgetRenewal(
         _text(said["time"]), number(said["epsilon"]), number(said["delta"]), _text(said["reason"])
     ),
-    "format": lambda said: From(_text(said["time"]), int(_place(said["format"]) or 0)),
+    "format": lambda said: FormatChange(_text(said["time"]), int(_place(said["format"]) or 0)),
     **readers(number, _text, _place),
 }

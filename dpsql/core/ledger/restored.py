@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.filters import Watch
 from dpsql.core.ledger.lines import FORMAT, Entry, Note
-from dpsql.core.ledger.share_lines import ALLOWED, GIVEN, REVOKED, Failed, Share
+from dpsql.core.ledger.share_lines import ALLOWED, GIVEN, REVOKED, FailedRequest, Share
 from dpsql.core.ledger.shares import MOST_FAILURES, Loss
 from dpsql.core.ledger.sharing import SharedBook
 from dpsql.errors import LedgerError
@@ -82,7 +82,7 @@ class RestoredBook(SharedBook):
         open_ = [each for each in shares.of_charge.values() if not self._state.answered(each.charge)]
         for each in open_:
             if each.charge not in shares.failed:
-                self._append(Failed(now, each.charge, "error"))
+                self._append(FailedRequest(now, each.charge, "error"))
         for name in dict.fromkeys(each.analyst for each in open_):
             if shares.failures.get(name, 0) < MOST_FAILURES:  # these are no deaths of theirs
                 self._append(Share(now, name, ALLOWED))

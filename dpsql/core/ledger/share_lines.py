@@ -39,7 +39,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnalystRequest:
     """The charge of that line, the one before, was for what an analyst asked under a key: key and body as hashes, and
     the name of the run of sessions that drew it. before: for a statement of several releases, of each the line of the
     answer that it had before, 0 where the charge pays for one; () for a statement of one."""
@@ -65,7 +65,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedRequest:
     """The charge of that line comes to no answer, for good: one of FAILURES."""
 
     time: str
@@ -78,8 +78,8 @@ class Failed:
         return {"charge": self.charge, "reason": self.reason}
 
 
-ShareLine = Share | Asked | Failed
-TAGS: dict[type[ShareLine], str] = {Share: "share", Asked: "asked", Failed: "failed"}
+ShareLine = Share | AnalystRequest | FailedRequest
+TAGS: dict[type[ShareLine], str] = {Share: "share", AnalystRequest: "asked", FailedRequest: "failed"}
 
 
 def readers(
@@ -95,7 +95,7 @@ def readers(
             number(said["delta"]),
             _hash(said["token"], or_none=True),
         ),
-        "asked": lambda said: Asked(
+        "asked": lambda said: AnalystRequest(
             text(said["time"]),
             _name(said["analyst"]),
             _hash(said["key"]),
@@ -104,7 +104,9 @@ def readers(
             place(said["charge"]),
             tuple(map(place, said.get("before", ()))),
         ),
-        "failed": lambda said: Failed(text(said["time"]), place(said["charge"]), _one_of(FAILURES, said["reason"])),
+        "failed": lambda said: FailedRequest(
+            text(said["time"]), place(said["charge"]), _one_of(FAILURES, said["reason"])
+        ),
     }
 
 

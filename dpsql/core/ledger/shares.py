@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.filters import Filter
-from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, Asked, Failed, ShareLine
+from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, AnalystRequest, FailedRequest, ShareLine
 from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import InvalidPrivacyParameter, LedgerError
 
@@ -24,7 +24,7 @@ MOST_FAILURES = 3
 """So many runs of an analyst that came to nothing stop him, since each may tell a little about rows."""
 
 
-class Holding(NamedTuple):
+class HeldShare(NamedTuple):
     """An analyst's share, and whether it may be spent."""
 
     loss: PrivacyLoss
@@ -35,10 +35,10 @@ class Shares:
     """What the lines of shares say, taken together."""
 
     def __init__(self) -> None:
-        self.holdings: dict[str, Holding] = {}
+        self.holdings: dict[str, HeldShare] = {}
         self.ended: set[str] = set()  # hashes of tokens
-        self.asked: dict[str, Asked] = {}  # by the hash of the key
-        self.of_charge: dict[int, Asked] = {}
+        self.asked: dict[str, AnalystRequest] = {}  # by the hash of the key
+        self.of_charge: dict[int, AnalystRequest] = {}
         self.failed: dict[int, str] = {}
         self.failures: dict[str, int] = {}  # by analyst, since they were last allowed
         self.changes = 0  # of shares
@@ -47,10 +47,10 @@ class Shares:
 
     def enter(self, line: ShareLine, digest: str = "") -> None:
         """One line more, with its hash."""
-        if isinstance(line, Asked):
+        if isinstance(line, AnalystRequest):
             self.asked[line.key] = self.of_charge[line.charge] = line
             self._charges.setdefault(line.analyst, []).append(line.charge)
-        elif isinstance(line, Failed):
+        elif isinstance(line, FailedRequest):
             self.failed[line.charge] = line.reason
             self.answered(line.charge, digest)
             asked = self.of_charge.get(line.charge)
@@ -58,7 +58,7 @@ class Shares:
                 self.failures[asked.analyst] = self.failures.get(asked.analyst, 0) + 1
         elif line.event == GIVEN:
             self.changes += 1
-            self.holdings[line.analyst] = Holding(PrivacyLoss(line.epsilon, line.delta), True)
+            self.holdings[line.analyst] = HeldShare(PrivacyLoss(line.epsilon, line.delta), True)
         elif line.event == REVOKED:
             self.changes += 1
             self.holdings[line.analyst] = self.holdings[line.analyst]._replace(current=False)

@@ -10,10 +10,10 @@ from dpsql.core.cost import FREE, Cost
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.book import Book
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.filters import Filter, Remaining, Spent, Watch
+from dpsql.core.ledger.filters import Filter, RemainingBudget, SpentBudget, Watch
 from dpsql.core.ledger.lines import FORMAT, Entry
-from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, Asked, Failed, Share
-from dpsql.core.ledger.shares import Holding, Loss, check_room, spent_of
+from dpsql.core.ledger.share_lines import ALLOWED, ENDED, GIVEN, REVOKED, AnalystRequest, FailedRequest, Share
+from dpsql.core.ledger.shares import HeldShare, Loss, check_room, spent_of
 from dpsql.core.ledger.store import RESTORE
 from dpsql.core.loss import PrivacyLoss
 from dpsql.core.response_time import ResponseTime
@@ -23,7 +23,7 @@ from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError
 
 class Request(NamedTuple):
     """Under which key something is asked, and what, as hashes; the name of the run of sessions that asks; and which
-    answers of its releases were given before (`Asked.before`)."""
+    answers of its releases were given before (`AnalystRequest.before`)."""
 
     key: str
     body: str
@@ -34,19 +34,19 @@ class Request(NamedTuple):
 class ShareReport(NamedTuple):
     """A share, what was spent of it and is left, in how many queries, and the time of the last ("": none)."""
 
-    holding: Holding
-    spent: Spent
-    left: Remaining
+    holding: HeldShare
+    spent: SpentBudget
+    left: RemainingBudget
     queries: int
     last: str
     failures: int
 
 
-class NothingCharged(Exception):
+class ZeroCharge(Exception):
     """What would have been charged, and is not here."""
 
 
-class ChargedAhead(Exception):
+class PriorCharge(Exception):
     """What was charged, for a run that is to come."""
 
 
@@ -85,7 +85,7 @@ class SharedBook(Book):
         with self._current():
             return self._state.time
 
-    def holding(self, analyst: str) -> Holding | None:
+    def holding(self, analyst: str) -> HeldShare | None:
         """The share of an analyst, if there was ever one."""
         with self._current():
             return self._state.shares.holdings.get(analyst)
@@ -112,7 +112,7 @@ class SharedBook(Book):
                 watch = self._watch(name, holding.loss)
                 failures = state.shares.failures.get(name, 0)
                 last = state.charges.last_time(name)
-                left = watch.remaining() if holding.current else Remaining(Fraction(0))
+                left = watch.remaining() if holding.current else RemainingBudget(Fraction(0))
                 reports[name] = ShareReport(holding, watch.spent(), left, watch.queries, last, failures)
             return reports
 
@@ -141,7 +141,7 @@ class SharedBook(Book):
             state.shares.check_given(analyst, loss)
             if not self._watch(analyst, loss).fits(self._filter(loss)):
                 raise InvalidArgument(f'analyst "{analyst}" has spent more than {loss} already.')
-            self._check_room(state.budget, {analyst: Holding(loss, True)})
+            self._check_room(state.budget, {analyst: HeldShare(loss, True)})
             self._append(Share(self._now(), analyst, GIVEN, loss.epsilon, loss.delta))
 
     def revoke_share(self, analyst: str) -> None:
@@ -165,7 +165,7 @@ class SharedBook(Book):
                 return
             self._append(Share(self._now(), analyst, event, token=token))
 
-    def asked(self, key: str) -> Asked | None:
+    def asked(self, key: str) -> AnalystRequest | None:
         """What was paid for under that key."""
         with self._current():
             return self._state.shares.asked.get(key)
@@ -186,7 +186,7 @@ class SharedBook(Book):
             if self._state.answered(charge):
                 return False
             if charge not in self._state.shares.failed:
-                self._append(Failed(self._now(), charge, reason))
+                self._append(FailedRequest(self._now(), charge, reason))
         return True
 
     def _empty(self, charge: int | None, slot: int) -> bool:
@@ -199,15 +199,15 @@ class SharedBook(Book):
     def _to_run(self, charge: Entry) -> Entry:
         """What is durable now, outside the transaction. Raises ChargedAhead where its run comes later."""
         if self.ahead:
-            raise ChargedAhead
+            raise PriorCharge
         return charge
 
     def _requested(self, entry: Entry) -> Entry | None:
         """The charge that was entered for this request already, if it has come to nothing yet: its run goes on under
         it. Proof that one charge pays for one draw: the draw of a run that ended was shown to nobody, since an answer
         is shown only when it is kept, and of one charge one answer is kept in each slot (`Ledger.keep`). A statement of
-        several releases has a slot for each that it was charged for (`Asked.before`), and the charge is the same only
-        if their costs, events and parts are. Inside a transaction.
+        several releases has a slot for each that it was charged for (`AnalystRequest.before`), and the charge is the
+        same only if their costs, events and parts are. Inside a transaction.
         Raises LedgerError for a request that is not the one that was paid for."""
         asked = None if self.request is None else self._state.shares.asked.get(self.request.key)
         if asked is None or self.request is None:
@@ -230,7 +230,7 @@ class SharedBook(Book):
         """Behind a charge, in its transaction."""
         if self.request is not None and charge.analyst is not None:
             key, body, run, before = self.request
-            self._append(Asked(charge.time, charge.analyst, key, body, run, charge.number, before))
+            self._append(AnalystRequest(charge.time, charge.analyst, key, body, run, charge.number, before))
 
     def _check_runs(self, analyst: str | None) -> None:
         """Raises BudgetExceeded for an analyst who has asked as often as may be: a run can be watched from outside."""
@@ -240,7 +240,7 @@ class SharedBook(Book):
                 hint="Reuse an earlier answer, or ask the data owner.",
             )
 
-    def _check_room(self, budget: Budget, changed: dict[str, Holding] | None = None) -> None:
+    def _check_room(self, budget: Budget, changed: dict[str, HeldShare] | None = None) -> None:
         """Raises InvalidPrivacyParameter where the shares, with those that change, come to more than a budget; not
         where they may overlap."""
         if not self.overlap:
@@ -252,7 +252,7 @@ class SharedBook(Book):
             if self._state.shares.holdings:
                 self._check_room(self._state.budget)
 
-    def _all_counted(self, holdings: Mapping[str, Holding]) -> list[Loss]:
+    def _all_counted(self, holdings: Mapping[str, HeldShare]) -> list[Loss]:
         losses = [self._counted(name, each) for name, each in holdings.items()]
         return [*losses, self._unshared(holdings.keys())]
 
@@ -288,7 +288,7 @@ class SharedBook(Book):
         with self._current():
             return self._state.shares.holds_outcome(analyst, place, digest)
 
-    def _counted(self, name: str, holding: Holding) -> Loss:
+    def _counted(self, name: str, holding: HeldShare) -> Loss:
         whole = (holding.loss.epsilon, holding.loss.delta)
         return whole if holding.current else spent_of(self._total([name]), self._filter(holding.loss), whole)
 

@@ -11,22 +11,22 @@ from dpsql.core.cost import Cost
 from dpsql.core.ledger import text as ledger_text
 from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.filters import Filter, Remaining, Watch
+from dpsql.core.ledger.filters import Filter, RemainingBudget, Watch
 from dpsql.core.ledger.lines import (
     FORMAT,
     Answer,
+    BudgetRenewal,
     Claim,
-    Dropped,
-    From,
+    DroppedClaim,
+    FormatChange,
     Line,
     Note,
     Process,
-    Renewed,
     UnitOf,
     UnknownLine,
 )
 from dpsql.core.ledger.reading import Charge, Charges, read_line, read_line_1
-from dpsql.core.ledger.share_lines import Asked, Failed, Share
+from dpsql.core.ledger.share_lines import AnalystRequest, FailedRequest, Share
 from dpsql.core.ledger.shares import Shares
 from dpsql.core.ledger.store import LATER, RESTORE, UNREADABLE
 from dpsql.core.ledger.text import Rules
@@ -35,7 +35,7 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import LedgerError
 
 
-class Last(NamedTuple):
+class LastLine(NamedTuple):
     """The last line of a ledger: its number, its hash, and the format of the lines after it."""
 
     number: int
@@ -75,7 +75,7 @@ class State:
         self.paid: dict[tuple[int | None, int], tuple[int, str]] = {}  # of charges, by slot: the answer's line and hash
         self.claims: dict[str, HeldClaim] = {}  # those that have no answer yet
         self.units: dict[str, TableUnit] = {}
-        self.last = Last(0, ledger_text.first_hash(rules.text), rules.format)
+        self.last = LastLine(0, ledger_text.first_hash(rules.text), rules.format)
         self.time = ""
 
     def answered(self, charge: int) -> bool:
@@ -91,7 +91,7 @@ class State:
         """Whether a charge fits into the whole, and into the share."""
         return all(each.admits(cost, parts) for each in self.watches)
 
-    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> Remaining | None:
+    def after(self, cost: Cost, parts: Sequence[Part] = ()) -> RemainingBudget | None:
         """What would remain after a charge, for queries about the same parts; None where it would be refused."""
         if not self.admits(cost, parts):
             return None
@@ -127,7 +127,7 @@ class State:
                 raise LedgerError(f"line {number} of the ledger is not what was written.", hint=RESTORE)
             try:
                 line = read(text)
-                if isinstance(line, Renewed):
+                if isinstance(line, BudgetRenewal):
                     budget = budget.renewed(line.epsilon, line.delta)
                     budget.filter(self.rules.accountant)
             except UnknownLine as error:
@@ -138,7 +138,7 @@ class State:
                 charges.append(number, line)
             else:
                 others.append((number, digest, line))
-                if isinstance(line, From):
+                if isinstance(line, FormatChange):
                     read, format_ = read_line, FORMAT
             latest = line.time if line.time > latest or isinstance(line, Note) else latest
             before = digest
@@ -147,7 +147,7 @@ class State:
         self._enter(charges, others)
         if budget is not self.budget:
             self.budget, self.whole.filter = budget, budget.filter(self.rules.accountant)
-        self.last, self.time = Last(number, before, format_), latest
+        self.last, self.time = LastLine(number, before, format_), latest
 
     def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
         """Lines that were read; the others with their numbers and hashes."""
@@ -166,12 +166,12 @@ class State:
                 if line.charge is not None:
                     self.paid[line.charge, line.slot] = (number, line.digest)
                     self.shares.answered(line.charge, digest)
-            elif isinstance(line, Dropped):
+            elif isinstance(line, DroppedClaim):
                 late_first = reversed(self.claims.items())  # it is a late one mostly
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)
                 if dropped is not None:
                     del self.claims[dropped]
-            elif isinstance(line, Share | Asked | Failed):
+            elif isinstance(line, Share | AnalystRequest | FailedRequest):
                 self.shares.enter(line, digest)
         self.charges.extend(charges)
         watched = self.watches if self.whole in self.watches else [self.whole, *self.watches]

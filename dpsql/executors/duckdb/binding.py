@@ -13,12 +13,12 @@ from dpsql.executors.duckdb.instance import lock, opened
 from dpsql.executors.duckdb.parquet_types import is_unsafe, lack_of
 from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.compile import compile_plan
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,7 +45,7 @@ class EmptyTable:
 
     def cell(self, column: ColumnSchema) -> str:
         if is_unsafe(column.storage) and not self._public:  # public rows are here already
-            raise Lacking(lack_of(column.name, column.storage))
+            raise MissingFeature(lack_of(column.name, column.storage))
         return self._named(column.name, DUCKDB_SQL.type_name(column.type))
 
     def identity(self, name: str) -> str:
@@ -72,7 +72,7 @@ def lacking(plan: ExactPlan) -> str | None:
     tables = {name: EmptyTable(number, public=name in public) for number, name in enumerate(sorted(tables_read(plan)))}
     try:
         statement = compile_plan(plan, NO_KEY, DUCKDB_SQL, tables, early=True)
-    except Lacking as lack:
+    except MissingFeature as lack:
         return str(lack)
     return None if _binds(statement, tables) else "way to say it in its SQL"
 

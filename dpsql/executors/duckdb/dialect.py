@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import copysign, isfinite
 
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Call, Literal
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import Key, Type
@@ -156,7 +156,7 @@ def quoted(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Lacking("text with half a character in it") from None
+        raise MissingFeature("text with half a character in it") from None
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 

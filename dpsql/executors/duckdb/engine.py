@@ -11,7 +11,7 @@ import pandas as pd
 from dpsql.core.exact import ExactPlan
 from dpsql.executors.resources import ITSELF, Resources
 from dpsql.schema.columns import TableSchema
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.schema.frozen import dataclass
 from dpsql.sources.frames import stored_columns
 
@@ -36,7 +36,7 @@ class DuckDBEngine:
     def reads(self, source: object) -> bool:
         return self.takes(source) or isinstance(source, pd.DataFrame)
 
-    def columns(self, source: Any) -> list[Stored]:
+    def columns(self, source: Any) -> list[StoredColumn]:
         if not self.takes(source):
             return stored_columns(source)
         if _was_brought(source):
@@ -88,9 +88,9 @@ class DuckDBEngine:
 
 
 def _was_brought(source: object) -> bool:
-    from dpsql.sources.stored import Brought  # loaded with the first such source
+    from dpsql.sources.stored import ExternalFrame  # loaded with the first such source
 
-    return isinstance(source, Brought)
+    return isinstance(source, ExternalFrame)
 
 
 DUCKDB = DuckDBEngine()

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL, DuckDBDialect
+from dpsql.executors.duckdb.file_facts import seen_in
 from dpsql.executors.duckdb.files import FileStore, FileTable
 from dpsql.executors.duckdb.open_sources import OpenSources, Stores, open_sources
 from dpsql.executors.duckdb.parquet_texts import relation
-from dpsql.executors.duckdb.passes import passes
-from dpsql.executors.duckdb.seen_in_files import seen_in
 from dpsql.executors.duckdb.tables import FrameStore, FrameTable
+from dpsql.executors.duckdb.unit_chunks import passes
 from dpsql.executors.resources import ITSELF, NotEnoughMemory, Resources
-from dpsql.executors.sql.answer import exact_answer
-from dpsql.executors.sql.answers import Answer
+from dpsql.executors.sql.column_facts import NOTHING
+from dpsql.executors.sql.combined_statements import Answer
 from dpsql.executors.sql.compile import compile_plan
+from dpsql.executors.sql.result_rows import exact_answer
 from dpsql.executors.sql.scans import tables_read
-from dpsql.executors.sql.seen import NOTHING
 from dpsql.executors.sql.statement import Section, Statement
 from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type

@@ -12,9 +12,9 @@ from dpsql.executors.duckdb.dialect import DUCKDB_SQL, quoted
 from dpsql.executors.duckdb.instance import lock, opened
 from dpsql.executors.duckdb.parquet_types import is_unsafe, marked, plain, unsafe_types
 from dpsql.executors.duckdb.pool import Pool
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.sources.part_values import part_values
 from dpsql.sources.stored import (
     DatabaseTable,
@@ -36,14 +36,14 @@ _PLACE, _ROW = "file_index", "file_row_number"
 PLACE_OF_ROW = f"{_PLACE} * CAST(1099511627776 AS BIGINT) + {_ROW}"
 
 
-def columns_of(source: StoredFiles) -> list[Stored]:
+def columns_of(source: StoredFiles) -> list[StoredColumn]:
     """Names and types, from what files say of themselves; no row is read. Raises InvalidSchema."""
     connection = opened(files=True)
     refusal: InvalidSchema
     try:
         reach(connection, (source,))
         lock(connection)
-        return [Stored(name, type_of(kind), True, kind) for name, kind in attached_columns(connection, source, 0)]
+        return [StoredColumn(name, type_of(kind), True, kind) for name, kind in attached_columns(connection, source, 0)]
     except InvalidSchema as error:
         refusal = error
     except Exception:  # noqa: BLE001 - its words could quote what a file holds
@@ -217,7 +217,9 @@ class FileTable:
         """Where the row stands: of a Parquet file which file and which row, of a database's table the row."""
         own = {name.casefold() for name in self.store.schema.by_name}
         if own & {"rowid", _PLACE, _ROW}:
-            raise Lacking("rows as units of their own beside a column that is named rowid or as parts of a file are")
+            raise MissingFeature(
+                "rows as units of their own beside a column that is named rowid or as parts of a file are"
+            )
         in_file = not isinstance(self.store.source, DatabaseTable)
         place = PLACE_OF_ROW if in_file else "rowid"
         return self._named(f"({place}) * 4096 + {self.number}", "row")

@@ -15,7 +15,7 @@ from dpsql.executors.duckdb.parquet_texts import odd_places, sound_rows
 from dpsql.executors.duckdb.parquet_types import is_unsafe
 from dpsql.schema.frozen import dataclass
 from dpsql.sources.arrow import framed, needs_arrow
-from dpsql.sources.stored import Brought, DatabaseTable, StoredFiles, unreadable
+from dpsql.sources.stored import DatabaseTable, ExternalFrame, StoredFiles, unreadable
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _ODD = "not UTF-8: "
 
 
-def public_rows(source: StoredFiles | Brought, most: int) -> pd.DataFrame:
+def public_rows(source: StoredFiles | ExternalFrame, most: int) -> pd.DataFrame:
     """All rows. Raises InvalidSchema where they are more than `most`, or cannot be read."""
-    frame = source.frame if isinstance(source, Brought) else _read(source, most)
+    frame = source.frame if isinstance(source, ExternalFrame) else _read(source, most)
     if len(frame) > most:
         raise InvalidSchema(
             f"{source} is public, and has more than the {most:,} rows that a public table may have.",

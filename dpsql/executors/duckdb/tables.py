@@ -11,11 +11,11 @@ import pandas as pd
 
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL
 from dpsql.executors.duckdb.pool import Pool
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.exact_values import canonical, cells_of
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.exact_values import canonical, cells_of
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
-from dpsql.sources.stored import HERE, Brought
+from dpsql.sources.stored import HERE, ExternalFrame
 
 _WORD = 2**63
 
@@ -24,7 +24,7 @@ class FrameStore:
     """A DataFrame under a schema, for this engine. Cells are read, and facts enforced, as the pandas engine does.
     source: what the frame was made of, if it was."""
 
-    def __init__(self, frame: pd.DataFrame, schema: TableSchema, source: Brought | None = None) -> None:
+    def __init__(self, frame: pd.DataFrame, schema: TableSchema, source: ExternalFrame | None = None) -> None:
         self.columns = ColumnStore(frame, schema)
         self.schema = schema
         self._source = source
@@ -33,7 +33,7 @@ class FrameStore:
         self._alike: dict[str, int] = {}
 
     @property
-    def source(self) -> pd.DataFrame | Brought:
+    def source(self) -> pd.DataFrame | ExternalFrame:
         return self.columns.frame if self._source is None else self._source
 
     def stamps(self) -> object:

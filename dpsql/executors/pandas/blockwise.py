@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpsql.executors.pandas.database import Database, filtered, united, with_mark
-from dpsql.executors.pandas.pairing import Meeting, marked, meetings, most_pairs
+from dpsql.executors.pandas.joins.pairing import PairingJoin, marked, meetings, most_pairs
 from dpsql.executors.pandas.relations import Relation, Units, merged_units
 from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, Source, Union, Windows
 
@@ -60,7 +60,7 @@ def _joined(database: Database, node: Join, most: int) -> Iterator[Relation]:
             continue
         if allowed is None:  # whether rows are looked up depends on the right side alone
             allowed = right.units is None or _within(database, node, settled, most)
-        meeting = Meeting.of(node, left if node.outer else left.settled(), settled)
+        meeting = PairingJoin.of(node, left if node.outer else left.settled(), settled)
         if not allowed:
             meeting.runs.pairs[:] = 0
         yield from meeting.in_pieces(most)
@@ -70,7 +70,7 @@ def _within(database: Database, node: Join, right: Relation, most: int) -> bool:
     """Whether the unit's pairs are within their limit, as `leave_out_heavy_units` has it."""
     pairs = rows = 0
     for left in blocks(database, node.left, most):
-        meeting = Meeting.of(node, left if node.outer else left.settled(), right)
+        meeting = PairingJoin.of(node, left if node.outer else left.settled(), right)
         pairs += int(meeting.runs.pairs.sum())
         rows += meeting.left.rows
     return pairs <= max(most_pairs(database.fan_out(node)), rows)

@@ -10,16 +10,16 @@ from weakref import ref
 import numpy as np
 
 from dpsql.errors import InternalError
-from dpsql.executors.pandas.asked_about import AskedAbout
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.early import Early
-from dpsql.executors.pandas.encoding import Encoded
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.derived_columns import DerivedColumns, Made, encoded_texts, joined_texts
+from dpsql.executors.pandas.columns.encoding import EncodedColumn
+from dpsql.executors.pandas.columns.exact_values import ranks
+from dpsql.executors.pandas.columns.gathering import Places
 from dpsql.executors.pandas.evaluation import evaluated
-from dpsql.executors.pandas.exact_values import ranks
-from dpsql.executors.pandas.gathering import Places
-from dpsql.executors.pandas.joining import KeyColumn, lookup
-from dpsql.executors.pandas.made import Made, MadeColumns, encoded_texts, joined_texts
-from dpsql.executors.pandas.pairing import (
+from dpsql.executors.pandas.joins.early_filters import EarlyFilters
+from dpsql.executors.pandas.joins.joining import KeyColumn, lookup
+from dpsql.executors.pandas.joins.mark_filters import MarkFilters
+from dpsql.executors.pandas.joins.pairing import (
     among_kept,
     beside,
     key_at,
@@ -38,7 +38,7 @@ from dpsql.executors.pandas.relations import (
     units_of_codes,
     units_of_rows,
 )
-from dpsql.executors.pandas.unit_groups import grouped
+from dpsql.executors.pandas.units.unit_groups import grouped
 from dpsql.plan.expressions import DTYPES, Column, Expr, Vector
 from dpsql.plan.nodes import Branch, Filter, Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scans_of
 from dpsql.schema.columns import TableSchema, Type
@@ -64,8 +64,8 @@ class Database:
         self.most, self.most_alike = most, 0
         self.given: dict[int, Relation] = {}
         self._fan_out: dict[int, int] = {} if source is None else fan_outs_above(source)
-        self._asked_about = AskedAbout(source, predicates)
-        self.early = Early(source, predicates)
+        self._asked_about = MarkFilters(source, predicates)
+        self.early = EarlyFilters(source, predicates)
 
     def relation(self, source: Source) -> Relation:
         """The rows of a source; without those that fail some predicate (see `early`)."""
@@ -115,7 +115,7 @@ class Database:
 
     @_made.register
     def _(self, node: Windows) -> Relation:
-        from dpsql.executors.pandas.windows import windowed  # loaded with the first window
+        from dpsql.executors.pandas.windows.window_functions import windowed  # loaded with the first window
 
         return windowed(node, self.relation(node.input).settled())
 
@@ -236,7 +236,7 @@ def filtered(node: Filter, rows: Relation) -> Relation:
 
 
 def with_mark(node: Mark, rows: Relation, mark: Vector) -> Relation:
-    column = MadeColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: mark)})
+    column = DerivedColumns(rows.rows, {node.column.name: (Type.BOOLEAN, lambda: mark)})
     return Relation(rows.rows, {**rows.parts, node.column.table: Part(column)}, rows.units, rows.kept)
 
 
@@ -249,7 +249,7 @@ def united(node: Union, rows: list[Relation]) -> Relation:
     size = sum(each.rows for each in rows)
     units = [each.units for each in rows if each.units is not None]
     whose = merged_units(units) if units else None
-    return Relation(size, {node.columns[0].table: Part(MadeColumns(size, makers))}, whose)
+    return Relation(size, {node.columns[0].table: Part(DerivedColumns(size, makers))}, whose)
 
 
 def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
@@ -298,7 +298,7 @@ def _joined(branches: tuple[Branch, ...], rows: list[Relation], place: int, kind
     return Vector(values, np.concatenate([each.where_valid() for each in vectors]))
 
 
-def _texts(expr: Expr, rows: Relation) -> Encoded:
+def _texts(expr: Expr, rows: Relation) -> EncodedColumn:
     if isinstance(expr, Column):
         return rows.encoded(expr)
     return encoded_texts(evaluated(expr, rows))

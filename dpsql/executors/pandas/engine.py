@@ -10,11 +10,11 @@ import pandas as pd
 
 from dpsql.core.exact import ExactPlan
 from dpsql.errors import InvalidArgument
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.executors.resources import Resources
 from dpsql.schema.columns import TableSchema
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.sources.frames import stored_columns
 
 
@@ -29,7 +29,7 @@ class PandasEngine:
     def reads(self, source: object) -> bool:
         return self.takes(source)
 
-    def columns(self, source: pd.DataFrame) -> list[Stored]:
+    def columns(self, source: pd.DataFrame) -> list[StoredColumn]:
         return stored_columns(source)
 
     def public_frame(self, source: pd.DataFrame, most: int) -> pd.DataFrame:  # noqa: ARG002

@@ -8,7 +8,7 @@ from dataclasses import field
 
 import numpy as np
 
-from dpsql.executors.pandas.gathering import one_after_the_other
+from dpsql.executors.pandas.columns.gathering import one_after_the_other
 from dpsql.executors.pandas.relations import Columns, Relation
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, Vector, call_of, columns, rebuild, walk

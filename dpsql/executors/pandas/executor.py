@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.exact import NO_KEY, CountDistinct, ExactPlan, ExactTable, InCell, Part, expressions_of, of_units
-from dpsql.executors.pandas.accumulators import Accumulator, Block, accumulator_of, both
-from dpsql.executors.pandas.alternatives import CellNumbers, CellSum
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.core.exact import NO_KEY, CellPart, CountDistinct, ExactPlan, ExactTable, Part, expressions_of, of_units
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.evaluation import BLOCK, Evaluator, evaluator, evaluators
 from dpsql.executors.pandas.groups import Codes, Groups, group_rows
-from dpsql.executors.pandas.moments import Division
-from dpsql.executors.pandas.partials import Partial, stack
 from dpsql.executors.pandas.relations import Relation, rows_alone
+from dpsql.executors.pandas.sums.accumulators import Accumulator, Block, accumulator_of, both
+from dpsql.executors.pandas.sums.alternatives import CellNumbers, CellSum
+from dpsql.executors.pandas.sums.moments import Division
+from dpsql.executors.pandas.sums.partials import Partial, stack
 from dpsql.plan.expressions import Bools, Expr
 from dpsql.plan.nodes import Filter
 
 if TYPE_CHECKING:
-    from dpsql.executors.pandas.kept_rows import Chosen
-    from dpsql.executors.pandas.points import GridPart
+    from dpsql.executors.pandas.sums.points import GridPart
+    from dpsql.executors.pandas.units.kept_rows import UnitRows
 
 
 class PandasExecutor:
@@ -51,7 +51,9 @@ def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO
         rows = rows_alone(source, {name.casefold(): store for name, store in stores.items()})
         if rows is not None:
             return _Run(plan, rows, predicates, key).table()
-        from dpsql.executors.pandas.slices import run  # loaded with the first question about units or several tables
+        from dpsql.executors.pandas.unit_chunks import (
+            run,  # loaded with the first question about units or several tables
+        )
 
         return run(plan, source, stores, predicates=tuple(predicates), key=key, engine=_Run)
 
@@ -73,9 +75,9 @@ class _Run:
         exprs = dict.fromkeys(expr for part in by_value for expr in expressions_of(part))
         self.values = evaluators(exprs, rows)
         self.rows = rows
-        self.chosen: Chosen | None = None
+        self.chosen: UnitRows | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
-            from dpsql.executors.pandas.kept_rows import choose_rows  # loaded with the first limits
+            from dpsql.executors.pandas.units.kept_rows import choose_rows  # loaded with the first limits
 
             self.chosen = choose_rows(plan, rows, self.codes(), self.groups, key)
 
@@ -114,19 +116,19 @@ class _Run:
         return [rows, *(part.values() for part in parts)]
 
     def _accumulator(self, part: Part) -> Accumulator:
-        if isinstance(part, InCell):
+        if isinstance(part, CellPart):
             return CellSum(part, self._accumulator(part.of), self.numbers)
         found = accumulator_of(part, self.cells, self.division)
         if found is not None:
             return found
-        from dpsql.executors.pandas.unit_sums import unit_sum_of  # loaded with the first such part
+        from dpsql.executors.pandas.units.unit_sums import unit_sum_of  # loaded with the first such part
 
         return unit_sum_of(part, self.cells, self.rows, self.chosen)
 
     def _grids(self) -> list[GridPart]:
         if not self.plan.grids:
             return []
-        from dpsql.executors.pandas.points import GridPart  # loaded with the first grid
+        from dpsql.executors.pandas.sums.points import GridPart  # loaded with the first grid
 
         return [GridPart(grid, self.cells, self.rows) for grid in self.plan.grids]
 
@@ -151,7 +153,7 @@ class _Run:
 def _groups(plan: ExactPlan, rows: Relation) -> Groups:
     for key in plan.keys:
         if key.together is not None:
-            from dpsql.executors.pandas.groups_together import group_rows_together  # few questions have such keys
+            from dpsql.executors.pandas.correlated_groups import group_rows_together  # few questions have such keys
 
             return group_rows_together(plan, rows)
     return group_rows(plan, rows)

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsql.core.exact import ExactPlan
-from dpsql.executors.pandas.columns import number
+from dpsql.executors.pandas.columns.declared_columns import number
 from dpsql.executors.pandas.evaluation import (
     BLOCK,
     Evaluation,

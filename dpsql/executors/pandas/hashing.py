@@ -29,7 +29,7 @@ from dpsql.executors.keyed_hash import (
     Lane,
     Limbs,
 )
-from dpsql.executors.pandas.exact_values import canonical_texts, integers_of
+from dpsql.executors.pandas.columns.exact_values import canonical_texts, integers_of
 from dpsql.plan.expressions import Array, Vector
 from dpsql.schema.frozen import dataclass
 
@@ -46,7 +46,7 @@ hash_key = lru_cache(maxsize=4)(HashKey.of)
 
 
 @dataclass(frozen=True, repr=False)
-class Hashed:
+class HashedRows:
     """Polynomials of so many limbs of each row: `lanes` of shape (2, rows), below p."""
 
     lanes: Words
@@ -55,26 +55,26 @@ class Hashed:
     def __len__(self) -> int:
         return int(self.lanes.shape[1])
 
-    def at(self, places: NDArray[Any]) -> Hashed:
-        return Hashed(self.lanes[:, places], self.limbs)
+    def at(self, places: NDArray[Any]) -> HashedRows:
+        return HashedRows(self.lanes[:, places], self.limbs)
 
 
-def hash_vector(key: HashKey, vector: Vector, limbs: Limbs) -> Hashed:
+def hash_vector(key: HashKey, vector: Vector, limbs: Limbs) -> HashedRows:
     """The polynomial of each cell. All NULLs have one, whatever stands in their cells; -0.0 equals 0.0."""
     lanes = np.empty((len(key.lanes), len(vector)), dtype=np.uint64)
     for rows in _pieces(len(vector)):
         lanes[:, rows] = _polynomials(key, list(_limbs(key, vector.at(rows), limbs)))
-    return Hashed(lanes, limbs.count)
+    return HashedRows(lanes, limbs.count)
 
 
-def hash_coded(key: HashKey, codes: NDArray[np.int32 | np.int64], dictionary: Vector, limbs: Limbs) -> Hashed:
+def hash_coded(key: HashKey, codes: NDArray[np.int32 | np.int64], dictionary: Vector, limbs: Limbs) -> HashedRows:
     """`hash_vector` of `dictionary.at(codes)`; only entries that occur are hashed. The code -1 is the dictionary's last
     slot, which is NULL."""
     entries = _occurring(codes, len(dictionary))
     return _gathered(hash_vector(key, dictionary.at(entries), limbs), entries, codes, len(dictionary))
 
 
-def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array) -> Hashed:
+def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array) -> HashedRows:
     """The polynomial of the unit of each code, which is no text; only units that occur are hashed. It is that of the
     value alone, whatever array it stands in, so that rows of other units do not change it: of a whole number of 64 bits
     its limbs, of any other value those of its text."""
@@ -88,7 +88,7 @@ def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array)
     return _gathered(_joined(key, whole, written), entries, codes, len(values))
 
 
-def combine(key: HashKey, columns: Sequence[Hashed]) -> Hashed:
+def combine(key: HashKey, columns: Sequence[HashedRows]) -> HashedRows:
     """One polynomial of several columns', at least one, all of one length; their order matters. It goes on from the
     first's."""
     combined = columns[0]
@@ -97,12 +97,12 @@ def combine(key: HashKey, columns: Sequence[Hashed]) -> Hashed:
     return combined
 
 
-def started(key: HashKey, rows: int) -> Hashed:
+def started(key: HashKey, rows: int) -> HashedRows:
     """Where the polynomial of a row starts."""
-    return Hashed(np.stack([np.full(rows, lane.start, dtype=np.uint64) for lane in key.lanes]), 0)
+    return HashedRows(np.stack([np.full(rows, lane.start, dtype=np.uint64) for lane in key.lanes]), 0)
 
 
-def numbers_of(hashed: Hashed, lanes: Sequence[Lane]) -> Hashes:
+def numbers_of(hashed: HashedRows, lanes: Sequence[Lane]) -> Hashes:
     """What polynomials come to: one number below 2^62 each, shape (rows,)."""
     numbers = np.empty(len(hashed), dtype=np.uint64)
     for rows in _pieces(len(hashed)):
@@ -122,7 +122,9 @@ def _occurring(codes: NDArray[np.int32 | np.int64], size: int) -> NDArray[np.int
     return np.flatnonzero(occurs)
 
 
-def _gathered(hashed: Hashed, entries: NDArray[np.int64], codes: NDArray[np.int32 | np.int64], size: int) -> Hashed:
+def _gathered(
+    hashed: HashedRows, entries: NDArray[np.int64], codes: NDArray[np.int32 | np.int64], size: int
+) -> HashedRows:
     """The polynomials of entries, of which these codes are. Both lanes lie in one number, so that each row looks into
     the table once."""
     table = np.zeros(size, dtype=np.uint64)
@@ -132,17 +134,17 @@ def _gathered(hashed: Hashed, entries: NDArray[np.int64], codes: NDArray[np.int3
         both = table[codes[rows]]
         np.right_shift(both, np.uint64(_BITS), out=lanes[0, rows])
         np.bitwise_and(both, _PRIME, out=lanes[1, rows])
-    return Hashed(lanes, hashed.limbs)
+    return HashedRows(lanes, hashed.limbs)
 
 
-def _joined(key: HashKey, first: Hashed, second: Hashed) -> Hashed:
+def _joined(key: HashKey, first: HashedRows, second: HashedRows) -> HashedRows:
     """h k^n + g, of n limbs in g."""
     lanes = np.empty_like(first.lanes)
     for place, lane in enumerate(key.lanes):
         factor = np.uint64(pow(lane.factor, second.limbs, PRIME))
         for rows in _pieces(len(first)):
             lanes[place, rows] = _held(_folded(first.lanes[place, rows] * factor + second.lanes[place, rows]))
-    return Hashed(lanes, first.limbs + second.limbs)
+    return HashedRows(lanes, first.limbs + second.limbs)
 
 
 def _polynomials(key: HashKey, limbs: Sequence[Words]) -> Words:

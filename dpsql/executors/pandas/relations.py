@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.executors.pandas.blocks import Reader
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.encoding import Encoded
-from dpsql.executors.pandas.gathering import Places, gathered, gathered_codes, some_of, with_null
+from dpsql.executors.pandas.columns.blocks import Reader
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.encoding import EncodedColumn
+from dpsql.executors.pandas.columns.gathering import Places, gathered, gathered_codes, some_of, with_null
 from dpsql.plan.expressions import Bools, Column, Vector
 from dpsql.plan.nodes import Scan, Source
 from dpsql.schema.columns import Type
@@ -25,8 +25,8 @@ from dpsql.schema.frozen import dataclass
 
 if TYPE_CHECKING:
     from dpsql.executors.keyed_hash import HashKey
-    from dpsql.executors.pandas.hashing import Hashed
-    from dpsql.executors.pandas.joining import KeyColumn
+    from dpsql.executors.pandas.hashing import HashedRows
+    from dpsql.executors.pandas.joins.joining import KeyColumn
 
 _MOST_REMEMBERED = 1 << 16
 
@@ -41,7 +41,7 @@ class Columns(Protocol):
     def reader(self, name: str) -> Reader:
         """A function (start, stop) -> the block of those rows."""
 
-    def encoded(self, name: str) -> Encoded:
+    def encoded(self, name: str) -> EncodedColumn:
         """A column of texts by its distinct values."""
 
     def numbered(self, name: str) -> tuple[NDArray[np.int32], Vector]:
@@ -75,12 +75,12 @@ class Units:
 
     def key(self) -> KeyColumn:
         """As one side of an equality."""
-        from dpsql.executors.pandas.joining import KeyColumn  # loaded with the first join
+        from dpsql.executors.pandas.joins.joining import KeyColumn  # loaded with the first join
 
         assert self.values is not None  # units of rows are never compared
         return KeyColumn(self.values, self.numbers().astype(np.int32, copy=False))
 
-    def hashes(self, key: HashKey, places: Places) -> Hashed:
+    def hashes(self, key: HashKey, places: Places) -> HashedRows:
         """A keyed hash of the unit of these rows, to be gone on with."""
         from dpsql.executors.keyed_hash import limbs_of
         from dpsql.executors.pandas.hashing import (  # loaded with the first limits
@@ -126,7 +126,7 @@ class Relation:
         self.units = units
         self.kept = kept
         self._whole: dict[Column, Vector] = {}
-        self._encoded: dict[Column, Encoded] = {}
+        self._encoded: dict[Column, EncodedColumn] = {}
         self._readers: dict[Column, Reader] = {}
 
     @classmethod
@@ -173,7 +173,7 @@ class Relation:
         missing = places.min(initial=0) < 0
         return lambda start, stop: gathered(whole, places[start:stop], missing=missing)
 
-    def encoded(self, column: Column) -> Encoded:
+    def encoded(self, column: Column) -> EncodedColumn:
         """A column of texts as codes, for each row of the relation."""
         part = self.parts[column.table]
         if part.places is None:
@@ -207,7 +207,7 @@ class Relation:
 
     def key(self, column: Column, *, exactly: bool) -> KeyColumn:
         """A column as one side of an equality: a bare one as it is stored, or any as expressions read it."""
-        from dpsql.executors.pandas.joining import KeyColumn, key_of  # as above
+        from dpsql.executors.pandas.joins.joining import KeyColumn, key_of  # as above
 
         part = self.parts[column.table]
         if exactly and isinstance(part.columns, ColumnStore):
@@ -266,8 +266,8 @@ def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
 def merged_units(parts: list[Units]) -> Units:
     """The units of several lists of rows, one after the other: equal values are one unit, and so is the same row of the
     same table."""
-    from dpsql.executors.pandas.exact_values import joined, numbered  # loaded where several tables meet
-    from dpsql.executors.pandas.ranking import dense_ranks
+    from dpsql.executors.pandas.columns.exact_values import joined, numbered  # loaded where several tables meet
+    from dpsql.executors.pandas.sums.ranking import dense_ranks
 
     if all(part.values is None for part in parts):
         counts = {name: count for part in parts for name, count in part.tables}  # of one table the same in all parts

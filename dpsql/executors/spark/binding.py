@@ -7,12 +7,12 @@ from dpsql.core.exact import NO_KEY, ExactPlan
 from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.session import borrowed, session_of_trials
 from dpsql.executors.sql.compile import compile_plan
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.nodes import scans_of
 from dpsql.schema.columns import ColumnSchema, Type
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 _MOST_REMEMBERED = 256
 MOST_PUBLIC = 1_000_000
@@ -71,7 +71,7 @@ def _lacking(plan: ExactPlan) -> str | None:
         return f"public tables of more than {MOST_PUBLIC:,} rows, which would be brought to it"
     try:
         statement, _ = _over_empty_tables(plan)
-    except Lacking as lack:
+    except MissingFeature as lack:
         return str(lack)
     return "whole numbers of more than 64 bits in its SQL" if "AS HUGEINT)" in statement.text else None
 

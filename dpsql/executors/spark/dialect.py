@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dpsql.executors.spark.cells import SOUND_TEXT
 from dpsql.executors.spark.functions import template_of
 from dpsql.executors.spark.literals import NAN, literal, type_name
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Call
 from dpsql.schema.columns import Key, Type
 
@@ -111,7 +111,7 @@ class SparkDialect:
         return None
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
-        raise Lacking(f"list of edges beside {rows}, {edges}, {value}, {edge}")  # `edges_below` has them all
+        raise MissingFeature(f"list of edges beside {rows}, {edges}, {value}, {edge}")  # `edges_below` has them all
 
     def text_limbs(self, key: str, text: str) -> tuple[str, str]:
         """The last eight bytes of MD5 from their end: digits backwards, and those of each byte the right way round."""

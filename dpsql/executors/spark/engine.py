@@ -13,13 +13,13 @@ from dpsql.core.exact import ExactPlan
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.resources import Resources
 from dpsql.schema.columns import TableSchema
-from dpsql.schema.declaration import Stored
+from dpsql.schema.declaration import StoredColumn
 from dpsql.sources.frames import stored_columns
 
 if TYPE_CHECKING:
     from dpsql.executors.spark.executor import SparkExecutor
     from dpsql.executors.spark.open_sources import OpenSources
-    from dpsql.executors.spark.stores import BroughtStore, SparkStore
+    from dpsql.executors.spark.stores import SparkStore, TransferredStore
 
 
 class SparkEngine:
@@ -35,7 +35,7 @@ class SparkEngine:
     def reads(self, source: object) -> bool:
         return self.takes(source) or isinstance(source, pd.DataFrame) or _is_parquet(source)
 
-    def columns(self, source: Any) -> list[Stored]:
+    def columns(self, source: Any) -> list[StoredColumn]:
         if not self.takes(source):
             return stored_columns(source)
         from dpsql.executors.spark.cells import type_of  # loaded with the first such source
@@ -46,15 +46,15 @@ class SparkEngine:
         for name, _ in fields:
             if "\0" in name:
                 raise InvalidSchema("a column name holds a NUL character.")
-        return [Stored(name, type_of(stored), True, stored) for name, stored in fields]
+        return [StoredColumn(name, type_of(stored), True, stored) for name, stored in fields]
 
     def public_frame(self, source: Any, most: int) -> Any:  # noqa: ARG002
         raise InvalidSchema("a frame of Spark cannot be public.", hint="Make a DataFrame of pandas of it.")
 
-    def store(self, source: Any, schema: TableSchema) -> SparkStore | BroughtStore:
-        from dpsql.executors.spark.stores import BroughtStore, SparkStore  # as above
+    def store(self, source: Any, schema: TableSchema) -> SparkStore | TransferredStore:
+        from dpsql.executors.spark.stores import SparkStore, TransferredStore  # as above
 
-        return BroughtStore(source, schema) if isinstance(source, pd.DataFrame) else SparkStore(source, schema)
+        return TransferredStore(source, schema) if isinstance(source, pd.DataFrame) else SparkStore(source, schema)
 
     def together(self, sources: Mapping[str, object]) -> None:
         from dpsql.executors.spark.session import same_session  # as above
@@ -68,14 +68,14 @@ class SparkEngine:
                     hint="Make both by one SparkSession: a session does not read what is another's.",
                 )
 
-    def open(self, stores: Mapping[str, SparkStore | BroughtStore]) -> AbstractContextManager[OpenSources]:
+    def open(self, stores: Mapping[str, SparkStore | TransferredStore]) -> AbstractContextManager[OpenSources]:
         from dpsql.executors.spark.open_sources import open_sources  # as above
 
         return open_sources(stores)
 
     def executor(
         self,
-        stores: Mapping[str, SparkStore | BroughtStore],
+        stores: Mapping[str, SparkStore | TransferredStore],
         sources: OpenSources | None = None,  # noqa: ARG002 - files are held to what they were when they were opened
     ) -> SparkExecutor:
         from dpsql.executors.spark.executor import SparkExecutor  # as above

@@ -11,30 +11,30 @@ from uuid import uuid4
 from dpsql.core.exact import NO_KEY, ExactPlan, ExactTable
 from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.session import borrowed
-from dpsql.executors.spark.stores import BroughtStore, BroughtTable, SparkStore, SparkTable
-from dpsql.executors.sql.answer import exact_table
+from dpsql.executors.spark.stores import SparkStore, SparkTable, TransferredStore, TransferredTable
 from dpsql.executors.sql.compile import compile_plan
-from dpsql.executors.sql.early_groups import GROUPED
+from dpsql.executors.sql.pre_grouping import GROUPED
+from dpsql.executors.sql.result_rows import exact_table
 from dpsql.executors.sql.scans import tables_read
 from dpsql.executors.sql.statement import Statement
 from dpsql.plan.domains import vector_of
 from dpsql.schema.columns import Key, Type
 from dpsql.sources.stored import SourceChanged
 
-Tables = Mapping[str, SparkTable | BroughtTable]
+Tables = Mapping[str, SparkTable | TransferredTable]
 
 
 class SparkExecutor:
     """Runs plans over stores, found by table name."""
 
-    def __init__(self, stores: Mapping[str, SparkStore | BroughtStore]) -> None:
+    def __init__(self, stores: Mapping[str, SparkStore | TransferredStore]) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
         """As of `Executor`."""
         read = tables_read(plan)
         tables: Tables = {
-            name: BroughtTable(store, number) if isinstance(store, BroughtStore) else SparkTable(store, number)
+            name: TransferredTable(store, number) if isinstance(store, TransferredStore) else SparkTable(store, number)
             for number, (name, store) in enumerate(self.stores.items())
             if name in read
         }
@@ -90,7 +90,7 @@ class _Run:
         # Units are compared between tables: as integers where all of them are, else all as texts.
         as_texts = not all(table.whole_identities() for table in self.tables.values())
         for table in self.tables.values():
-            if isinstance(table, BroughtTable):
+            if isinstance(table, TransferredTable):
                 import pyarrow as pa  # type: ignore[import-untyped]
 
                 self._hold(table.name, self.session.createDataFrame(pa.table(table.columns(as_texts=as_texts))))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dpsql.executors.spark.date_functions import DATES
 from dpsql.executors.spark.number_functions import NUMBERS, Template
 from dpsql.executors.spark.text_functions import TEXTS
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Call
 
 OWN: Mapping[str, Template] = {**NUMBERS, **DATES, **TEXTS}
@@ -38,6 +38,6 @@ def template_of(call: Call) -> str:
     if own is not None:
         return own if isinstance(own, str) else own(call)
     if name not in AS_IN_RECORD:
-        raise Lacking(LACKING.get(name, f"{name} in Spark's SQL"))
+        raise MissingFeature(LACKING.get(name, f"{name} in Spark's SQL"))
     text = call.function.sql
     return text if isinstance(text, str) else text([each.type for each in call.args], call.type)

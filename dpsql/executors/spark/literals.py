@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.schema.columns import Key, Type
 
 NAN = "CAST('NaN' AS DOUBLE)"
@@ -36,7 +36,7 @@ def quoted(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Lacking("text with half a character in it") from None
+        raise MissingFeature("text with half a character in it") from None
     return "'" + "".join(sign if sign in _PLAIN else _escaped(ord(sign)) for sign in text) + "'"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.executors.spark.literals import literal
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Array, Call, Expr, Literal
 from dpsql.plan.functions.casts import WIDTHS
 from dpsql.plan.functions.rounding import EXACT_POWERS, MOST_DIGITS, POWERS, SPLITTER, halves_of
@@ -32,7 +32,7 @@ def _by_result(template: str) -> Template:
 def constant(expr: Expr) -> Literal:
     """An argument that has to be written in the text. Raises Lacking."""
     if not isinstance(expr, Literal):
-        raise Lacking("function of a value where it takes constants only")
+        raise MissingFeature("function of a value where it takes constants only")
     return expr
 
 
@@ -203,7 +203,7 @@ def _to_decimal(call: Call) -> str:
     """The value is scaled, rounded, held against its digits and scaled back, as the kernel does."""
     digits, scale = decimal_digits(call)
     if scale > EXACT_POWERS and call.args[0].type is Type.REAL:
-        raise Lacking(f"DECIMAL of more than {EXACT_POWERS} digits after the point")
+        raise MissingFeature(f"DECIMAL of more than {EXACT_POWERS} digits after the point")
     if call.args[0].type is not Type.REAL:
         most = min(10 ** (digits - scale) - 1, LARGEST_INTEGER)
         return f"CAST({sql_between('CAST({0} AS BIGINT)', -most, most)} AS DOUBLE)"

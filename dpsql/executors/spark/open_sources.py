@@ -9,10 +9,10 @@ from typing import Any
 
 from dpsql.errors import InvalidSchema
 from dpsql.executors.spark.session import borrowed, is_connect
-from dpsql.executors.spark.stores import BroughtStore, SparkStore
+from dpsql.executors.spark.stores import SparkStore, TransferredStore
 from dpsql.schema.frozen import dataclass
 
-Stores = Mapping[str, SparkStore | BroughtStore]
+Stores = Mapping[str, SparkStore | TransferredStore]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ def open_sources(stores: Stores) -> Iterator[OpenSources]:
     yield OpenSources({name.casefold(): store.stamps() for name, store in stores.items()})
 
 
-def _failure(store: SparkStore | BroughtStore) -> str:
+def _failure(store: SparkStore | TransferredStore) -> str:
     """The class of the error with which Spark answers when it is asked what columns a table has; nothing if it does."""
     try:
         with borrowed(store.session) as session:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.executors.spark.literals import braced, quoted
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Call, Literal
 from dpsql.plan.functions.letters import lower
 from dpsql.plan.functions.patterns import cut, fits_as_escape, lower_escape
@@ -18,7 +18,7 @@ from dpsql.plan.functions.patterns import cut, fits_as_escape, lower_escape
 def like(call: Call, text: str = "{0}") -> str:
     """The test of a call of LIKE, or of ILIKE over a lowered text. Raises Lacking where a pattern is no constant."""
     if not all(isinstance(each, Literal) for each in call.args[1:]):
-        raise Lacking("LIKE with a pattern that is no constant")
+        raise MissingFeature("LIKE with a pattern that is no constant")
     values = [each.value for each in call.args[1:] if isinstance(each, Literal)]
     if None in values:
         return "CAST(NULL AS BOOLEAN)"
@@ -33,7 +33,7 @@ def like(call: Call, text: str = "{0}") -> str:
 
 def no_regular_expression(_call: Call) -> str:
     """Spark's own regular expressions take choices back, for a time that grows without limit. Raises Lacking."""
-    raise Lacking("regular expressions")
+    raise MissingFeature("regular expressions")
 
 
 def _regular(pieces: Sequence[Sequence[str | None]]) -> str:

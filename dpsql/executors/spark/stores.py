@@ -188,7 +188,7 @@ class SparkTable:
         return f"SELECT {', '.join(listed) or '1 AS nothing'} FROM {source}"
 
 
-class BroughtStore(FrameStore):
+class TransferredStore(FrameStore):
     """A DataFrame of this process under a schema, to be brought to Spark."""
 
     def __init__(self, frame: pd.DataFrame, schema: TableSchema) -> None:
@@ -214,14 +214,14 @@ class BroughtStore(FrameStore):
         return {**texts, "cells": cells.rename_categories([brought_number(text) for text in cells.categories])}
 
 
-class BroughtTable:
+class TransferredTable:
     """The columns of a DataFrame that one statement reads, by names of their own (as of `StoredTable`): of whole
     numbers, doubles, booleans and texts, facts enforced."""
 
     enforced = True
     may_differ = False
 
-    def __init__(self, store: BroughtStore, number: int) -> None:
+    def __init__(self, store: TransferredStore, number: int) -> None:
         self.store = store
         self.number = number
         self.name = f"brought{number}"

@@ -12,7 +12,7 @@ from dpsql.executors.spark.patterns import like, no_regular_expression
 from dpsql.plan.expressions import Call
 from dpsql.plan.functions.casts import WIDTHS
 from dpsql.plan.functions.letters import cases
-from dpsql.plan.functions.regular import FUNCTIONS as REGULAR
+from dpsql.plan.functions.regular_expressions import FUNCTIONS as REGULAR
 from dpsql.plan.functions.rules import sql_between
 from dpsql.plan.functions.text import LONGEST, MOST_CHARACTERS, PLACES, SPACES
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, MICROSECONDS_A_SECOND

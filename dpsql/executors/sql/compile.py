@@ -13,16 +13,16 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.core.exact import ExactPlan, expressions_of, of_units
 from dpsql.executors.keyed_hash import HashKey
+from dpsql.executors.sql.column_facts import NOTHING, ColumnFacts
 from dpsql.executors.sql.contributions import Contributions, contributions
 from dpsql.executors.sql.dialect import Dialect, StoredTable
-from dpsql.executors.sql.early_groups import GROUPED, by_stored_keys, of_stored_keys, stored_keys
 from dpsql.executors.sql.groups import hashed_keys, keyed
-from dpsql.executors.sql.limits import Contributing, kept_rows
+from dpsql.executors.sql.limits import ContributingRows, kept_rows
+from dpsql.executors.sql.pre_grouping import GROUPED, by_stored_keys, of_stored_keys, stored_keys
 from dpsql.executors.sql.read_columns import read_columns
-from dpsql.executors.sql.readings import Lists
+from dpsql.executors.sql.row_values import Lists
 from dpsql.executors.sql.rows import Names, Rows, Writer
 from dpsql.executors.sql.sections import SectionWriter, sections_of
-from dpsql.executors.sql.seen import NOTHING, Seen
 from dpsql.executors.sql.sources import Sources
 from dpsql.executors.sql.statement import Section, Statement, below_one_another
 from dpsql.executors.sql.sums import Sums, with_moments
@@ -34,7 +34,7 @@ def compile_plan(
     key: bytes,
     dialect: Dialect,
     tables: Mapping[str, StoredTable],
-    seen: Seen = NOTHING,
+    seen: ColumnFacts = NOTHING,
     *,
     early: bool = False,
 ) -> Statement:
@@ -52,7 +52,7 @@ class _Compiler:
         key: HashKey,
         dialect: Dialect,
         tables: Mapping[str, StoredTable],
-        seen: Seen,
+        seen: ColumnFacts,
         *,
         shifted: bool,
     ) -> None:
@@ -99,7 +99,7 @@ class _Compiler:
         if plan.limits is not None or plan.groups is not None:
             names = (*keys, *columns.names, str(rows.unit))
             hashed = tuple(hashed_keys(plan, keys)), tuple(columns.hashed(plan))
-            given = Contributing(rows, tuple(dict.fromkeys(names)), *hashed, self.sources.named)
+            given = ContributingRows(rows, tuple(dict.fromkeys(names)), *hashed, self.sources.named)
             kept = kept_rows(plan, given, self.writer, self.key)
             rows, by_row = kept.rows, kept.by_row
         rows, sums = self._summed(rows, columns)

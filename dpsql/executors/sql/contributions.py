@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dpsql.core.exact import (
+    CellPart,
     Edges,
     ExactPlan,
     GridCounts,
-    InCell,
     LatticeSum,
-    Leading,
+    LeadingDigits,
     expressions_of,
     readings_of,
 )
-from dpsql.executors.keyed_hash import Reading, contributed
+from dpsql.executors.keyed_hash import HashInput, contributed
 from dpsql.executors.sql.groups import placed
 from dpsql.executors.sql.limits import Hashed
-from dpsql.executors.sql.readings import Lists, bare_steps, big, rounded_text, steps_text, with_place
+from dpsql.executors.sql.row_values import Lists, bare_steps, big, rounded_text, steps_text, with_place
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.plan.expressions import Expr
 from dpsql.plan.query import GroupKey
@@ -47,11 +47,11 @@ class Contributions:
         """What the hash of a row is of, beside its group."""
         return [self._hashed(each) for each in contributed(plan)]
 
-    def _hashed(self, reading: Reading) -> Hashed:
+    def _hashed(self, reading: HashInput) -> Hashed:
         of = reading.of
         if isinstance(of, LatticeSum):
             return self.steps[of], Type.INTEGER, reading.limbs
-        if isinstance(of, Edges | GroupKey | Leading):
+        if isinstance(of, Edges | GroupKey | LeadingDigits):
             place = next(name for grid, name in self.places.items() if grid.of == of)
             return place, Type.INTEGER, reading.limbs
         return self.values[of], of.type, reading.limbs
@@ -113,7 +113,7 @@ def _in_cells(
 ) -> tuple[Rows, dict[tuple[Expr, ...], str]]:
     """The rows with which of some alternatives is the first that is TRUE, from 1; 0 where none is."""
     cells: dict[tuple[Expr, ...], str] = {}
-    for alternatives in dict.fromkeys(part.alternatives for part in plan.parts if isinstance(part, InCell)):
+    for alternatives in dict.fromkeys(part.alternatives for part in plan.parts if isinstance(part, CellPart)):
         rows, cells[alternatives] = writer.with_column(rows, _number_text(alternatives, values), "w")
     return rows, cells
 

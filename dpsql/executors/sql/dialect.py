@@ -10,7 +10,7 @@ from dpsql.plan.expressions import Call
 from dpsql.schema.columns import ColumnSchema, Key, Type
 
 
-class Lacking(Exception):
+class MissingFeature(Exception):
     """A plan asks for what the compiler, or an engine, has not: a noun. By the plan alone."""
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.correlated_keys import PublicKeyRows
 from dpsql.executors.keyed_hash import limbs_of_key
-from dpsql.executors.rows_together import RowsTogether
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.executors.sql.limits import Hashed
-from dpsql.executors.sql.readings import MOST_CASES, Lists, big, with_code, with_code_of
+from dpsql.executors.sql.row_values import MOST_CASES, Lists, big, with_code, with_code_of
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.executors.sql.scans import with_default
 from dpsql.plan.expressions import Call, Column, Expr, Fact, walk
@@ -19,7 +19,7 @@ from dpsql.plan.query import GroupKey, axes_of
 from dpsql.plan.row_local import INEXACT
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import EVERYTHING
-from dpsql.sql.last_bits import inexact_in, made_of
+from dpsql.sql.bind.inexact_keys import inexact_in, made_of
 
 
 def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, list[str]]:
@@ -31,7 +31,7 @@ def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Ro
         names.append(name)
     for axis in axes_of(plan.keys):
         if len(axis.keys) > 1:
-            own, together = [names[place] for place in axis.keys], RowsTogether(axis, plan.keys)
+            own, together = [names[place] for place in axis.keys], PublicKeyRows(axis, plan.keys)
             rows, names[axis.keys[0]] = _held_together(together, own, rows, writer, lists)
     listed = [(key, name) for name, key in zip(names, plan.keys, strict=True) if key.values is not None]
     if listed and not lists.few:
@@ -47,14 +47,14 @@ def _key(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists
     name = writer.names.fresh("g")
     text = writer.key_text(key.expr, rows)
     if key.expr.type.opaque:
-        raise Lacking("groups of a type without values")
+        raise MissingFeature("groups of a type without values")
     if key.expr.type in (Type.DATE, Type.TIMESTAMP):
         text = writer.dialect.whole(text, key.expr.type)
     return replace(rows, text=writer.select(f"*, {text} AS {name}", rows.text)), name
 
 
 def _held_together(
-    together: RowsTogether, own: Sequence[str], rows: Rows, writer: Writer, lists: Lists
+    together: PublicKeyRows, own: Sequence[str], rows: Rows, writer: Writer, lists: Lists
 ) -> tuple[Rows, str]:
     """The rows with another place of the first of some keys that stand together: NULL where no public row has all of
     their values. `own`: the places of the keys."""
@@ -91,7 +91,7 @@ def placed(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lis
     function = inexact_in(key.expr, made_of(source))
     power = key.expr.type is Type.REAL and any(_is_power(each) for each in walk(key.expr))
     if function is not None or power:
-        raise Lacking(f"groups by the last bits of {function or key.expr} (ROUND it)")
+        raise MissingFeature(f"groups by the last bits of {function or key.expr} (ROUND it)")
     return with_code(key, rows, writer, lists)
 
 

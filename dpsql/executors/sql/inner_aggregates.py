@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dpsql.executors.sql.dialect import Dialect, Lacking
+from dpsql.executors.sql.dialect import Dialect, MissingFeature
 from dpsql.plan.aggregates import Aggregation
 from dpsql.schema.columns import Type
 
@@ -23,7 +23,7 @@ def aggregate_text(each: Aggregation, argument: str | None, kind: Type, dialect:
         return f"COUNT({argument})"
     made = TEMPLATES.get(each.kind.name)
     if made is None:
-        raise Lacking(f"{each.kind.name} inside a privacy unit")
+        raise MissingFeature(f"{each.kind.name} inside a privacy unit")
     text = made(argument, each.argument.type, dialect)
     return f"CAST({text} AS DOUBLE)" if kind is Type.REAL and each.argument.type is not Type.REAL else text
 
@@ -47,7 +47,7 @@ def _average(argument: str, kind: Type, dialect: Dialect) -> str:
 
 def _total(argument: str, kind: Type, dialect: Dialect) -> str:
     if kind not in (Type.INTEGER, Type.BOOLEAN):
-        raise Lacking(f"sums of values of type {kind} inside a privacy unit")
+        raise MissingFeature(f"sums of values of type {kind} inside a privacy unit")
     return dialect.total(f"CAST({argument} AS BIGINT)", _LARGEST)
 
 

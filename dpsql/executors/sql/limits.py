@@ -25,9 +25,9 @@ from dpsql.executors.keyed_hash import (
     Limbs,
     limbs_of,
 )
-from dpsql.executors.sql.above_limits import Limits
 from dpsql.executors.sql.dialect import Dialect
-from dpsql.executors.sql.readings import big, real
+from dpsql.executors.sql.limit_excess import Limits
+from dpsql.executors.sql.row_values import big, real
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -38,7 +38,7 @@ _LOW = (1 << 30) - 1
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRows:
     """The rows of the groups that are kept; `by_row` is a column that is TRUE where rows count one by one, too."""
 
     rows: Rows
@@ -46,7 +46,7 @@ class Kept:
 
 
 @dataclass(frozen=True, repr=False)
-class Contributing:
+class ContributingRows:
     """Rows of units with the columns that go on: the keys of groups, and what rows contribute beside them; of both what
     is hashed. named: the SELECTs that the statement reads by name."""
 
@@ -57,11 +57,11 @@ class Contributing:
     named: dict[str, str]
 
 
-def kept_rows(plan: ExactPlan, given: Contributing, writer: Writer, key: HashKey) -> Kept:
+def kept_rows(plan: ExactPlan, given: ContributingRows, writer: Writer, key: HashKey) -> KeptRows:
     """Bound what each unit contributes."""
     limits = Limits.of(plan)
     if not limits.any:
-        return Kept(given.rows, None)
+        return KeptRows(given.rows, None)
     if not writer.dialect.counts_first:
         return _limited(plan, limits, given, writer, key)
     names, rows = writer.names, given.rows
@@ -75,10 +75,10 @@ def kept_rows(plan: ExactPlan, given: Contributing, writer: Writer, key: HashKey
     listed = ", ".join(given.columns)
     both = f"SELECT {listed}{'' if kept.by_row is None else f', {kept.by_row}'} FROM {kept.rows.text}"
     few = f"SELECT {listed}{'' if kept.by_row is None else ', TRUE'} FROM {every} ANTI JOIN {above} ON {unit} = {of}"
-    return Kept(replace(rows, text=f"({both} UNION ALL {few}) AS {names.fresh('q')}"), kept.by_row)
+    return KeptRows(replace(rows, text=f"({both} UNION ALL {few}) AS {names.fresh('q')}"), kept.by_row)
 
 
-def _limited(plan: ExactPlan, limits: Limits, given: Contributing, writer: Writer, key: HashKey) -> Kept:
+def _limited(plan: ExactPlan, limits: Limits, given: ContributingRows, writer: Writer, key: HashKey) -> KeptRows:
     """Each row hashed, and the least of each unit kept."""
     limiter = _Limiter(given.rows, (given.keys, given.parts), writer, key)
     if limits.of_units is not None:
@@ -90,7 +90,7 @@ def _limited(plan: ExactPlan, limits: Limits, given: Contributing, writer: Write
         choose(limiter.least_rows(limits.per_group, by_group=True))
     if limits.rows is not None:
         choose(limiter.least_rows(limits.rows, by_group=False))
-    return Kept(limiter.rows, limiter.marked)
+    return KeptRows(limiter.rows, limiter.marked)
 
 
 class _Limiter:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpsql.core.exact import CountRows, InCell, LatticeSum
+from dpsql.core.exact import CellPart, CountRows, LatticeSum
 from dpsql.plan.expressions import Call, Expr
 
 
-def of_values(part: InCell, values: Mapping[Expr, str]) -> CountRows | LatticeSum | str | None:
+def of_values(part: CellPart, values: Mapping[Expr, str]) -> CountRows | LatticeSum | str | None:
     """A part of a cell as one of all rows, or the text of it; None where its cells are others. values: the
     expressions that are columns."""
     value = _value(part.alternatives)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
-from dpsql.executors.sql.dialect import Dialect, Lacking
+from dpsql.executors.sql.dialect import Dialect, MissingFeature
 from dpsql.plan.expressions import Call, Column, Expr, Literal
 from dpsql.plan.text_lengths import is_cut, reading_limit
 from dpsql.schema.columns import Type
@@ -72,7 +72,7 @@ class Writer:
         if isinstance(expr, Literal):
             return self.dialect.literal(expr.value, expr.type)
         if not isinstance(expr, Call):
-            raise Lacking(f"{type(expr).__name__} over rows")
+            raise MissingFeature(f"{type(expr).__name__} over rows")
         return self.dialect.call(expr, [self._argument(expr, place, rows) for place in range(len(expr.args))])
 
     def _argument(self, call: Call, place: int, rows: Rows) -> str:

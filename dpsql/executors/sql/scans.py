@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dpsql.core.exact import ExactPlan
+from dpsql.executors.sql.column_facts import NOTHING, ColumnFacts
 from dpsql.executors.sql.dialect import StoredTable
 from dpsql.executors.sql.rows import Name, Rows, Writer
-from dpsql.executors.sql.seen import NOTHING, Seen
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
@@ -33,7 +33,7 @@ class Scans:
         writer: Writer,
         tables: Mapping[str, StoredTable],
         read: frozenset[Name],
-        seen: Seen = NOTHING,
+        seen: ColumnFacts = NOTHING,
         *,
         units: bool,
     ) -> None:

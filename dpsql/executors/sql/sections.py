@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from dpsql.core.exact import AllUnits, ExactPlan, GridCounts, LatticeSum, of_units
-from dpsql.executors.sql.dialect import Lacking
-from dpsql.executors.sql.readings import big
+from dpsql.executors.sql.dialect import MissingFeature
+from dpsql.executors.sql.row_values import big
 from dpsql.executors.sql.statement import Section
 from dpsql.executors.sql.sums import Sums
 from dpsql.executors.sql.unit_numbers import most_of_unit, number_of
@@ -91,5 +91,5 @@ class SectionWriter:
 
     def _some_unit(self) -> str:
         if self.unit is None:
-            raise Lacking("units of public rows")
+            raise MissingFeature("units of public rows")
         return self.unit

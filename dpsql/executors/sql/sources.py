@@ -8,18 +8,26 @@ from dataclasses import replace
 from functools import singledispatchmethod
 from math import prod
 
-from dpsql.executors.pandas import large_units
 from dpsql.executors.pandas.database import fan_outs_above
-from dpsql.executors.pandas.pairing import most_pairs
-from dpsql.executors.sql.asked_rows import Asked, asked, terms_of_filters
-from dpsql.executors.sql.bare_conditions import conjunction, of_stored_cells
-from dpsql.executors.sql.dialect import Dialect, Lacking, StoredTable
+from dpsql.executors.pandas.joins.pairing import most_pairs
+from dpsql.executors.pandas.units import large_units
+from dpsql.executors.sql.column_facts import (
+    NOTHING,
+    ColumnFacts,
+    is_lookup,
+    most_of_unit,
+    one_unit,
+    scan_below,
+    steps_of,
+)
+from dpsql.executors.sql.dialect import Dialect, MissingFeature, StoredTable
 from dpsql.executors.sql.inner_aggregates import aggregate_text
+from dpsql.executors.sql.oversized_units import WholeRows, joins_of_whole_units
 from dpsql.executors.sql.read_columns import is_public
 from dpsql.executors.sql.rows import Name, Names, Rows, Writer
 from dpsql.executors.sql.scans import Scans
-from dpsql.executors.sql.seen import NOTHING, Seen, is_lookup, most_of_unit, one_unit, scan_below, steps_of
-from dpsql.executors.sql.whole_rows import WholeRows, joins_of_whole_units
+from dpsql.executors.sql.semi_joins import SemiJoin, asked, terms_of_filters
+from dpsql.executors.sql.stored_comparisons import conjunction, of_stored_cells
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Expr
@@ -36,7 +44,7 @@ class Sources:
         names: Names,
         tables: Mapping[str, StoredTable],
         read: frozenset[Name],
-        seen: Seen = NOTHING,
+        seen: ColumnFacts = NOTHING,
         *,
         units: bool,
     ) -> None:
@@ -62,7 +70,7 @@ class Sources:
 
     @singledispatchmethod
     def _made(self, source: Source) -> Rows:
-        raise Lacking(type(source).__name__)
+        raise MissingFeature(type(source).__name__)
 
     @_made.register
     def _(self, scan: Scan) -> Rows:
@@ -89,7 +97,7 @@ class Sources:
         where = conjunction(conditions)
         return replace(rows, text=self.writer.select("*", rows.text, f" WHERE {where}"))
 
-    def _asked(self, parts: Asked) -> Rows:
+    def _asked(self, parts: SemiJoin) -> Rows:
         """The rows that are left, other predicates first; which units would make too many pairs is asked of all."""
         rows = self.writer.ready(self.rows(parts.source), [one for mark, _ in parts.marks for one, _ in mark.keys])
         joins: list[tuple[Mark, str, Rows, list[tuple[str, str]]]] = []
@@ -116,7 +124,7 @@ class Sources:
         left, right = self._bounded_sides(node, left, right, pairs)
         conditions = [f"{left.unit} = {right.unit}"] if both else []
         if both and (left.unit_kind is None) != (right.unit_kind is None):
-            raise Lacking("join of rows that are units with others")
+            raise MissingFeature("join of rows that are units with others")
         conditions += [f"{one} = {other}" for one, other in pairs]
         columns = {**left.columns, **right.columns}
         right_text = right.text
@@ -203,7 +211,7 @@ class Sources:
             inside = f"{real} = FLOOR({real}) AND ABS({real}) <= {self.dialect.literal(2.0**62, Type.REAL)}"
             texts[place] = f"CASE WHEN {inside} THEN CAST({real} AS BIGINT) END"
         if set(kinds) == {Type.DATE, Type.TIMESTAMP}:
-            raise Lacking("join of dates with timestamps")
+            raise MissingFeature("join of dates with timestamps")
         return texts[0], texts[1]
 
     @_made.register
@@ -265,10 +273,10 @@ class Sources:
                 kinds.add(rows.unit_kind)
                 listed.append(whose)
             elif unit is not None:
-                raise Lacking("union of public rows and people's")
+                raise MissingFeature("union of public rows and people's")
             branches.append(f"SELECT {', '.join(listed) or '1'} FROM {rows.text}")
         if len(kinds) > 1 and None in kinds:
-            raise Lacking("union of rows that are units with others")
+            raise MissingFeature("union of rows that are units with others")
         heads = [*named.values(), *([unit] if unit else [])] or ["nothing"]
         text = f"({' UNION ALL '.join(branches)}) AS {self.names.fresh('q')}({', '.join(heads)})"
         return Rows(text, named, unit, next(iter(kinds), None))

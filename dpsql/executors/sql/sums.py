@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.core.exact import (
     SHARE_STEPS,
+    CellPart,
     CountDistinct,
     CountRows,
-    InCell,
     LatticeProduct,
     LatticeShare,
     LatticeSum,
     Part,
 )
 from dpsql.executors.sql.contributions import Contributions
-from dpsql.executors.sql.dialect import Dialect, Lacking
+from dpsql.executors.sql.dialect import Dialect, MissingFeature
 from dpsql.executors.sql.null_cells import of_values
-from dpsql.executors.sql.readings import product_text, share_text
+from dpsql.executors.sql.row_values import product_text, share_text
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.schema.frozen import dataclass
 
@@ -30,7 +30,7 @@ def with_moments(
     """The rows with a column for each product and share."""
     moments: dict[Moment, str] = {}
     for each in parts:
-        part = each.of if isinstance(each, InCell) else each
+        part = each.of if isinstance(each, CellPart) else each
         if isinstance(part, Moment) and part not in moments:
             first, second = columns.steps[part.first], columns.steps[part.second]
             if isinstance(part, LatticeProduct):
@@ -57,7 +57,7 @@ class Sums:
 
     def text(self, part: Part, conditions: Sequence[str]) -> str:
         """A part of rows, over those that meet the conditions."""
-        if isinstance(part, InCell):
+        if isinstance(part, CellPart):
             of_all = of_values(part, self.columns.values)
             if of_all is not None and not conditions:
                 return of_all if isinstance(of_all, str) else self.text(of_all, conditions)
@@ -74,7 +74,7 @@ class Sums:
         if isinstance(part, Moment):
             most = part.most if isinstance(part, LatticeProduct) else SHARE_STEPS
             return f"COALESCE({self.dialect.total(self.moments[part], most, where)}, 0)"
-        raise Lacking(type(part).__name__)
+        raise MissingFeature(type(part).__name__)
 
     def _steps(self, part: LatticeSum, where: str) -> str:
         value, most = self.columns.bare.get(part), max(abs(part.least), abs(part.most))

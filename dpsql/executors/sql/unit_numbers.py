@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpsql.core.exact import CountRows, CountUnits, Part, UnitMean, UnitTotal, UnitWeights
 from dpsql.executors.sql.contributions import Contributions
 from dpsql.executors.sql.dialect import Dialect
-from dpsql.executors.sql.readings import big
+from dpsql.executors.sql.row_values import big
 
 _WORD = 2**63
 

@@ -17,11 +17,11 @@ from dpsql.plan.functions import (
     logic,
     patterns,
     real_functions,
-    regular,
     rounding,
     text,
     text_casts,
 )
+from dpsql.plan.functions import regular_expressions as regular
 
 FUNCTIONS: Mapping[str, Function] = {
     function.name: function

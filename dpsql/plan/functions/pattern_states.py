@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 NEW_STATE, KNOWN_STATE = 64, 10
 """Nanoseconds of a state: for each instruction, and where it is found again."""

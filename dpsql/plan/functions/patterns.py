@@ -14,7 +14,7 @@ from operator import methodcaller
 from typing import NamedTuple
 
 from dpsql.plan.expressions import Fact, Function, Vector
-from dpsql.plan.functions.by_cell import by_cell, is_constant
+from dpsql.plan.functions.cellwise import by_cell, is_constant
 from dpsql.plan.functions.letters import lower
 from dpsql.plan.functions.rules import any_nullable
 from dpsql.plan.functions.text import once, typed

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpsql.plan.expressions import Bools, Fact, Function, Vector
 from dpsql.plan.functions.arithmetic import divide_fact
-from dpsql.plan.functions.by_cell import by_cell
+from dpsql.plan.functions.cellwise import by_cell
 from dpsql.plan.functions.rules import (
     FactRule,
     Kernel,

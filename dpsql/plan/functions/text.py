@@ -15,7 +15,7 @@ from operator import is_
 
 from dpsql.plan import work
 from dpsql.plan.expressions import Fact, Function
-from dpsql.plan.functions.by_cell import by_cell
+from dpsql.plan.functions.cellwise import by_cell
 from dpsql.plan.functions.letters import lower, upper
 from dpsql.plan.functions.rules import TypeRule, always, any_nullable, boolean_fact
 from dpsql.plan.work import LONGEST_PART, LONGEST_TEXT, SEARCHED, first_length

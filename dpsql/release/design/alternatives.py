@@ -59,7 +59,7 @@ class State:
         }
 
 
-class Undecided(ValueError):
+class UndecidedCondition(ValueError):
     """A condition whose truth no state tells."""
 
 
@@ -211,7 +211,7 @@ def _as(kind: Type, value: Expr) -> Expr:
     if value.type is kind:
         return value
     if not isinstance(value, Literal):
-        raise Undecided
+        raise UndecidedCondition
     return Literal(float(value.value) if kind is Type.REAL and isinstance(value.value, int) else value.value, kind)
 
 
@@ -231,7 +231,7 @@ def truth_in(expr: Expr, state: State) -> bool | None:
         return _is_null(value_in(chosen, state), state)
     name = expr.function.name if isinstance(expr, Call) else ""
     if not isinstance(expr, Call) or (name not in _LOGIC and name != "case"):
-        raise Undecided
+        raise UndecidedCondition
     if name == "case":
         return truth_in(_arm(expr, state), state)
     truths = [truth_in(arg, state) for arg in expr.args]
@@ -248,11 +248,11 @@ def _is_null(value: Expr, state: State) -> bool:
         return value.value is None
     truth = state.nulls.get(value)
     if truth is None:
-        raise Undecided
+        raise UndecidedCondition
     return truth
 
 
-class Told:
+class KnownConditions:
     """Conditions that are TRUE in some states and in none of the others."""
 
     def __init__(self, states: Sequence[State]) -> None:

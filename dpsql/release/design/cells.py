@@ -1,9 +1,10 @@
 """Aggregates over rows that exclude each other: counts and sums of cells, of which each row is in one.
 
 Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs tell cells of rows apart.
-One row moves the coordinates of its own cell alone, so each cell has the noise of the whole epsilon (`core.classes`),
-and what is asked of several cells is the sum of theirs: twelve bands have the error of one count. Whether that is
-better than coordinates of all rows is decided by the exact expected error, as for every design (`choose`).
+One row moves the coordinates of its own cell alone, so each cell has the noise of the whole epsilon
+(`core.mechanisms.coordinate_classes`), and what is asked of several cells is the sum of theirs: twelve bands have the
+error of one count. Whether that is better than coordinates of all rows is decided by the exact expected error, as for
+every design (`choose`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.core.exact import CountRows, InCell
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.exact import CellPart, CountRows
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.plan.expressions import Call, Expr, Fact, Literal
 from dpsql.plan.facts import fact
 from dpsql.release.design.coordinates import Builder
+from dpsql.release.design.distinguished_cells import Cell, cells_of, counts, counts_all, is_summed
 from dpsql.release.design.grids import Grid
-from dpsql.release.design.told_apart import Cell, cells_of, counts, counts_all, is_summed
-from dpsql.release.design.wanted import Wanted
-from dpsql.release.labels import Label
+from dpsql.release.design.requirements import GroupRequirement
+from dpsql.release.output.labels import Label
 from dpsql.release.parts import Estimate, Feature, Lattice, Moments
 from dpsql.release.values import argument_of, half, is_whole, middle
 from dpsql.schema.intervals import Interval, point
@@ -29,7 +30,7 @@ from dpsql.schema.intervals import Interval, point
 _AVERAGED_FROM = 2
 
 
-def in_cells(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> list[Lattice]:
+def in_cells(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, law: str) -> list[Lattice]:
     """The design by cells, if there is one."""
     if wanted.selects or wanted.levels or law == "split":
         return []
@@ -44,7 +45,14 @@ class CellBuilder(Builder):
     """Collects counts and sums of cells; a feature is the sum of what an aggregate comes to in each."""
 
     def __init__(
-        self, analysis: Analysis, epsilon: Fraction, wanted: Wanted, cells: tuple[Cell, ...], law: str, *, coarse: bool
+        self,
+        analysis: Analysis,
+        epsilon: Fraction,
+        wanted: GroupRequirement,
+        cells: tuple[Cell, ...],
+        law: str,
+        *,
+        coarse: bool,
     ) -> None:
         super().__init__(analysis, epsilon, wanted, coarse=coarse)
         self.cells = cells
@@ -92,7 +100,7 @@ class CellBuilder(Builder):
             return moves[0]
         return self._common_steps(moves)
 
-    def _of(self, place: int, m: Measured) -> Estimate:
+    def _of(self, place: int, m: MeasuredAggregation) -> Estimate:
         """An aggregate from its cells."""
         kind = m.aggregation.kind
         values = [(number, cell.values[place]) for number, cell in enumerate(self.asked, start=1)]
@@ -112,7 +120,7 @@ class CellBuilder(Builder):
         whole = kind.linear and is_whole(argument_of(m))
         return Estimate(kind, total, count, centre, limits, whole)
 
-    def _of_moments(self, m: Measured, found: list[tuple[int, Expr | None, Expr | None]]) -> Estimate:
+    def _of_moments(self, m: MeasuredAggregation, found: list[tuple[int, Expr | None, Expr | None]]) -> Estimate:
         """Second moments of the rows of one cell; those of several have designs of their own (`encodings`), for what
         is known of sums over classes takes long to read."""
         kind, limits = m.aggregation.kind, m.argument.range
@@ -148,7 +156,7 @@ class CellBuilder(Builder):
         self.features.append(feature)
         return len(self.features) - 1
 
-    def _terms(self, m: Measured, number: int, value: Expr, centre: float) -> list[tuple[int, float]]:
+    def _terms(self, m: MeasuredAggregation, number: int, value: Expr, centre: float) -> list[tuple[int, float]]:
         """What a cell adds to a sum of values less their centre: coordinates with factors."""
         if isinstance(value, Literal):
             factor = float(value.value) - centre  # type: ignore[arg-type]
@@ -174,7 +182,7 @@ class CellBuilder(Builder):
             self.classes.append(0)
         return place
 
-    def _held(self, m: Measured, value: Expr) -> Interval:
+    def _held(self, m: MeasuredAggregation, value: Expr) -> Interval:
         """The range of a value where an argument comes to it."""
         own = fact(value, self.analysis.known)
         held = (own.range.intersect(m.argument.range) if own.limited else None) or m.argument.range
@@ -186,22 +194,22 @@ class CellBuilder(Builder):
         return any(counts(m, value) for m, value in pairs)
 
     def _count(self, number: int) -> int:
-        return self._in(number, Label("count"), ((InCell(CountRows(None), self.alternatives, number), 1),), 1.0)
+        return self._in(number, Label("count"), ((CellPart(CountRows(None), self.alternatives, number), 1),), 1.0)
 
     def _plain(self, number: int, value: Expr, held: Interval) -> int:
         part, step = self._raw(value, held)
-        return self._in(number, Label("sum", (value,)), ((InCell(part, self.alternatives, number), 1),), step)
+        return self._in(number, Label("sum", (value,)), ((CellPart(part, self.alternatives, number), 1),), step)
 
     def _centred_in(self, number: int, grid: Grid) -> int:
         size = grid.part.most
         name = Label("sum", (grid.part.value,), grid.origin + grid.step * size / 2)
-        own, count = (InCell(part, self.alternatives, number) for part in (grid.part, CountRows(None)))
+        own, count = (CellPart(part, self.alternatives, number) for part in (grid.part, CountRows(None)))
         return self._in(number, name, ((own, 2), (count, -size)), grid.step / 2)
 
     def _square_in(self, number: int, grid: Grid) -> int:
         """2 u^2 - 1 of each row."""
         part = self._times(grid, grid)
-        own, count = (InCell(each, self.alternatives, number) for each in (part, CountRows(None)))
+        own, count = (CellPart(each, self.alternatives, number) for each in (part, CountRows(None)))
         name = Label("sum of squares", (grid.part.value,))
         return self._alone(self._in(number, name, ((own, 2), (count, -part.most)), 1 / part.most))
 
@@ -209,9 +217,9 @@ class CellBuilder(Builder):
         """u v of each row."""
         part = self._times(own, other)
         name = Label("sum of products", (own.part.value, other.part.value))
-        return self._alone(self._in(number, name, ((InCell(part, self.alternatives, number), 1),), 1 / part.most))
+        return self._alone(self._in(number, name, ((CellPart(part, self.alternatives, number), 1),), 1 / part.most))
 
-    def _in(self, number: int, name: Label, terms: tuple[tuple[InCell, int], ...], unit: float) -> int:
+    def _in(self, number: int, name: Label, terms: tuple[tuple[CellPart, int], ...], unit: float) -> int:
         """The coordinate of a cell, whose class it is in."""
         name = _named(name, self.alternatives[number - 1])
         place = self._add(name, tuple((self._part(part), factor) for part, factor in terms), unit)

@@ -4,7 +4,7 @@ Each aggregation needs a count, a sum, or both. A count moves by 1 a row. A sum 
 2 q - N for a value on the grid q = 0..N of [L, U], whenever the matching count is there too: one row then moves it by
 at most N instead of by the larger end, and SUM = centred sum + midpoint * count, AVG = midpoint + centred sum / count.
 Coordinates are scaled by whole numbers to one common sensitivity (or just below it), which follows from their parts
-(`core.reach`): a design says what is asked for, never what it costs.
+(`core.sensitivity.norms`): a design says what is asked for, never what it costs.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 
-from dpsql.core.across import AcrossLaplace, reach_across
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.mechanisms import Reach
-from dpsql.core.reach import reach_of
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.group_vectors import GroupVectorLaplace, reach_across
+from dpsql.core.mechanisms.noise import Reach
+from dpsql.core.sensitivity.norms import reach_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.core.unit import Neighbours
-from dpsql.release.design.across import across
 from dpsql.release.design.cells import in_cells
 from dpsql.release.design.coordinates import Builder
 from dpsql.release.design.encodings import encoded
+from dpsql.release.design.group_vectors import across
+from dpsql.release.design.requirements import GroupRequirement
 from dpsql.release.design.subcounts import worth_a_count
-from dpsql.release.design.wanted import Wanted
 from dpsql.release.design.weights import weighted
 from dpsql.release.expected_error import mean_log_error
-from dpsql.release.itself import Itself
+from dpsql.release.identity_key import IdentityKey
 from dpsql.release.parts import Lattice, l1_of
 from dpsql.schema.frozen import dataclass
 
@@ -43,28 +43,28 @@ _TIE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DesignRequest:
     """What a design is for. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law."""
 
     analysis: Analysis
     epsilon: Fraction
-    wanted: Wanted
+    wanted: GroupRequirement
     law: str
 
     def lattice(self, **more: bool) -> Lattice:
         """The design by which sums and counts are taken as they are, save for what `more` is wanted of it."""
         wanted = replace(self.wanted, public=None, **more)
-        return _lattice(Itself(self.analysis), self.epsilon, wanted)
+        return _lattice(IdentityKey(self.analysis), self.epsilon, wanted)
 
 
-Candidates = Callable[[Asked, Lattice], Iterable[Lattice]]
+Candidates = Callable[[DesignRequest, Lattice], Iterable[Lattice]]
 """Other designs for what is asked, beside the plain one."""
 
 
-def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) -> Lattice:
+def lower(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, law: str) -> Lattice:
     """Lower an analysed plan's aggregations: by the design, of the plain one and all candidates, with the least error
     by public facts."""
-    asked = Asked(analysis, epsilon, wanted, law)
+    asked = DesignRequest(analysis, epsilon, wanted, law)
     plain = asked.lattice()
     found = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
     public = analysis.public_count  # else there is nothing that one design has noise in and another has not
@@ -77,7 +77,7 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, law: str) ->
     return min((best, *others), key=lambda lattice: error_of(lattice, analysis, epsilon, law))
 
 
-def _sums(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
+def _sums(asked: DesignRequest, plain: Lattice) -> Iterable[Lattice]:
     """A SUM whose count nobody asks for can be taken as it is, or beside that of all rows, whichever it is that the
     others are counted by: a count of its own would come in (l + u) / 2 times. Where rows change a sum moves no further
     by itself, so that even one whose count is there may be taken as it is."""
@@ -92,7 +92,7 @@ def _sums(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
             yield asked.lattice(centre_all=True)
 
 
-def _around(asked: Asked, lattice: Lattice, **more: bool) -> Iterable[Lattice]:
+def _around(asked: DesignRequest, lattice: Lattice, **more: bool) -> Iterable[Lattice]:
     """A design, where it is another than the plain one, and that with counts of some rows less half that of all."""
     if more:
         yield lattice
@@ -100,13 +100,13 @@ def _around(asked: Asked, lattice: Lattice, **more: bool) -> Iterable[Lattice]:
         yield asked.lattice(around=True, **more)
 
 
-def _shares(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
+def _shares(asked: DesignRequest, _plain: Lattice) -> Iterable[Lattice]:
     """What follows from two columns together, from shares of each row."""
     if asked.law not in ("gaussian", "split") and not asked.wanted.selects and not asked.wanted.levels:
         yield from encoded(asked.analysis)
 
 
-def _cells(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
+def _cells(asked: DesignRequest, _plain: Lattice) -> Iterable[Lattice]:
     """Rows that exclude each other, apart; not where conditions choose rows by sums of several classes of which some
     have several coordinates: what that says of their noise is not read."""
     for lattice in in_cells(asked.analysis, _scaled(asked.analysis, asked.epsilon), asked.wanted, law=asked.law):
@@ -115,7 +115,7 @@ def _cells(asked: Asked, _plain: Lattice) -> Iterable[Lattice]:
             yield lattice
 
 
-def _across(asked: Asked, plain: Lattice) -> Iterable[Lattice]:
+def _across(asked: DesignRequest, plain: Lattice) -> Iterable[Lattice]:
     """All public groups as one vector."""
     wanted = asked.wanted
     if wanted.public is not None and asked.law not in ("gaussian", "split") and not wanted.selects:
@@ -126,7 +126,7 @@ CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells, _across]
 
 
 @lru_cache(maxsize=64)
-def _lattice(of: Itself[Analysis], epsilon: Fraction, wanted: Wanted) -> Lattice:
+def _lattice(of: IdentityKey[Analysis], epsilon: Fraction, wanted: GroupRequirement) -> Lattice:
     """The lattice on the integers themselves where their common multiple allows it, else on coarser grids; the same
     for every law.
 
@@ -145,7 +145,7 @@ def _scaled(analysis: Analysis, epsilon: Fraction) -> Fraction:
     return epsilon / analysis.bounds.rows.l1 if analysis.private else _EXACT
 
 
-def _weighed(lattice: Lattice, plain: Lattice, asked: Asked) -> float:
+def _weighed(lattice: Lattice, plain: Lattice, asked: DesignRequest) -> float:
     """The error, a little more of any design but the plain one: of two that are alike it has fewer coordinates."""
     return error_of(lattice, asked.analysis, asked.epsilon, asked.law) + (lattice is not plain) * _TIE
 
@@ -157,9 +157,9 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
     classes = lattice.noisy_classes
     if lattice.across is not None:
         plan = replace(lattice.across, parts=lattice.parts)
-        law_of_all = AcrossLaplace.calibrate(reach_across(plan, lattice.noisy, analysis), epsilon)
+        law_of_all = GroupVectorLaplace.calibrate(reach_across(plan, lattice.noisy, analysis), epsilon)
         return mean_log_error(lattice, dict.fromkeys(noisy, law_of_all.spread * float(epsilon) ** 2)) + _WORTH
-    reach, d = _reach(Itself(lattice), Itself(analysis)), len(noisy)
+    reach, d = _reach(IdentityKey(lattice), IdentityKey(analysis)), len(noisy)
     worth = _WORTH if lattice.classes else 0.0
     if (classes or d == 1) and law != "gaussian":  # perhaps on the integers, where noise is less than on the line
         noise = ClassLaplace.calibrate(replace(reach, classes=classes or (0,)), epsilon)
@@ -175,7 +175,7 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
 
 
 @lru_cache(maxsize=256)
-def _reach(lattice: Itself[Lattice], analysis: Itself[Analysis]) -> Reach:
+def _reach(lattice: IdentityKey[Lattice], analysis: IdentityKey[Analysis]) -> Reach:
     """That of all coordinates with noise, whatever its law is."""
     made = lattice.value
     return reach_of(made.parts, made.noisy, analysis.value, made.noisy_classes)

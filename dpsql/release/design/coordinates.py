@@ -18,13 +18,13 @@ from dpsql.core.exact import (
     UnitMean,
     UnitTotal,
 )
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.plan.expressions import Expr
 from dpsql.release.design.grids import FURTHER_OUT, MOST_OF_UNITS, Fineness, Grid, far
 from dpsql.release.design.moves import moves_of
+from dpsql.release.design.requirements import GroupRequirement
 from dpsql.release.design.subcounts import around_the_count
-from dpsql.release.design.wanted import Wanted
-from dpsql.release.labels import Label
+from dpsql.release.output.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Lattice, Moments
 from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole, middle, or_zero
 from dpsql.schema.intervals import Interval, point
@@ -36,7 +36,7 @@ _FINENESS = 2**20
 class Builder:
     """Collects parts and coordinates, each once."""
 
-    def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: Wanted, *, coarse: bool) -> None:
+    def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, coarse: bool) -> None:
         self.analysis = analysis
         self.coarse = coarse
         self.epsilon = epsilon
@@ -110,7 +110,7 @@ class Builder:
     def _counted(self, part: Part) -> int:
         return self._add(_count_name(part), ((self._part(part), 1),), 1.0)
 
-    def _estimate(self, m: Measured, counted: set[Part]) -> Estimate:
+    def _estimate(self, m: MeasuredAggregation, counted: set[Part]) -> Estimate:
         kind = m.aggregation.kind
         if m.of != "rows":
             return self._estimate_of_units(m)
@@ -132,7 +132,7 @@ class Builder:
             return Estimate(kind, centred, place, middle(limits), limits, whole, self._moments(m, count))
         return Estimate(kind, centred, place, middle(limits), limits, whole)
 
-    def _moments(self, m: Measured, count: CountRows) -> Moments:
+    def _moments(self, m: MeasuredAggregation, count: CountRows) -> Moments:
         """Squares and products of what is summed."""
         kind, own = m.aggregation.kind, self.grids[grid_key(m)]
         if m.other is None:
@@ -170,11 +170,11 @@ class Builder:
             return LatticeProduct(own.part, other.part, most, whole=True)
         return LatticeProduct(own.part, other.part, self.fineness.real_steps(), whole=False)
 
-    def _distinct(self, m: Measured) -> int:
+    def _distinct(self, m: MeasuredAggregation) -> int:
         part = CountDistinct(argument_of(m))
         return self._add(Label("distinct", (part.value,)), ((self._part(part), 1),), 1.0)
 
-    def _estimate_of_units(self, m: Measured) -> Estimate:
+    def _estimate_of_units(self, m: MeasuredAggregation) -> Estimate:
         """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
         kind = m.aggregation.kind
         if m.of == "presence":
@@ -195,7 +195,7 @@ class Builder:
             return beside
         return Estimate(kind, self._unit_sum(m, m.sum.range), None, 0.0, m.sum.range, is_whole(argument_of(m)))
 
-    def _total_on_all(self, m: Measured, clip: Interval) -> Estimate | None:
+    def _total_on_all(self, m: MeasuredAggregation, clip: Interval) -> Estimate | None:
         """2 R T - (a + b) c of the clipped totals T in [a, b] and numbers of rows c in [0, R] of units, of which each
         is in proportion to the other: it is moved by R (b - a), T alone by the larger of |a| and |b|."""
         rows = self.analysis.bounds.rows.linf
@@ -215,7 +215,7 @@ class Builder:
             held = Interval(held.lower * step, held.upper * step)
         return Estimate(m.aggregation.kind, place, self._counted(count), centre, held, is_whole(argument_of(m)))
 
-    def _unit_sum(self, m: Measured, held: Interval) -> int:
+    def _unit_sum(self, m: MeasuredAggregation, held: Interval) -> int:
         """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
         the total, for the lattice has ends."""
         argument = argument_of(m)
@@ -243,11 +243,11 @@ class Builder:
         name = Label("sum", (grid.part.value,), grid.origin + grid.step * size / 2)
         return self._add(name, terms, grid.step / 2)
 
-    def _raw_sum(self, m: Measured) -> int:
+    def _raw_sum(self, m: MeasuredAggregation) -> int:
         part, step = self._from_zero(m)
         return self._add(Label("sum", (part.value,)), ((self._part(part), 1),), step)
 
-    def _on_all(self, m: Measured) -> Estimate:
+    def _on_all(self, m: MeasuredAggregation) -> Estimate:
         """2 S - (l + u) N of the sum S and the count N of all rows: a row adds a value of l..u to S, for a NULL adds 0,
         which is one of them, so that it moves this by u - l at most, and S alone by the larger of |l| and |u|."""
         part, step = self._from_zero(m)
@@ -260,7 +260,7 @@ class Builder:
         place = self._add(Label("sum", (or_zero(part.value),), centre), terms, step / 2)
         return Estimate(kind, place, self._counted(CountRows(None)), centre, limits, whole)
 
-    def _from_zero(self, m: Measured) -> tuple[LatticeSum, float]:
+    def _from_zero(self, m: MeasuredAggregation) -> tuple[LatticeSum, float]:
         """The sum of an argument on a lattice that holds 0, and the worth of a step."""
         return self._raw(argument_of(m), m.argument.range, exactly=self._too_wide_for_a_grid(m))
 
@@ -274,7 +274,7 @@ class Builder:
         least, most = max(-size, math.floor(held.lower * scale)), min(size, math.ceil(held.upper * scale))
         return LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False), 1 / scale
 
-    def _too_wide_for_a_grid(self, m: Measured) -> bool:
+    def _too_wide_for_a_grid(self, m: MeasuredAggregation) -> bool:
         """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
         said to be exact. (Noise of people's rows goes with the range, and so may the grid.)"""
         if self.analysis.private or m.aggregation.kind.second_moments:
@@ -304,7 +304,7 @@ class Builder:
         return steps
 
 
-def _total_of(m: Measured) -> UnitTotal:
+def _total_of(m: MeasuredAggregation) -> UnitTotal:
     """The clipped number of rows of each unit."""
     held = m.count.range
     return UnitTotal(count_of(m), int(held.lower), int(held.upper))

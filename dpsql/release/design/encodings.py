@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from dpsql.core.exact import SHARE_STEPS, CountRows, InCell, LatticeShare, LatticeSum
-from dpsql.core.sensitivity import Analysis, Measured
+from dpsql.core.exact import SHARE_STEPS, CellPart, CountRows, LatticeShare, LatticeSum
+from dpsql.core.sensitivity.row_contributions import Analysis, MeasuredAggregation
 from dpsql.plan.expressions import Expr, Literal
-from dpsql.release.design.told_apart import Cell, Value, cells_of, counts_all
-from dpsql.release.labels import Label
+from dpsql.release.design.distinguished_cells import Cell, Value, cells_of, counts_all
+from dpsql.release.output.labels import Label
 from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, Moments
 from dpsql.release.values import count_of, half, middle
 from dpsql.schema.frozen import dataclass
@@ -46,7 +46,7 @@ def encoded(analysis: Analysis) -> list[Lattice]:
     return [lattice for lattice in made if lattice is not None]
 
 
-def _of_all_rows(analysis: Analysis, pair: Measured) -> Cell | None:
+def _of_all_rows(analysis: Analysis, pair: MeasuredAggregation) -> Cell | None:
     """The one cell of a query that counts the same rows throughout."""
     measured = analysis.measured
     if not all(m.of == "rows" and m.aggregation.kind.moments and count_of(m) == count_of(pair) for m in measured):
@@ -57,7 +57,7 @@ def _of_all_rows(analysis: Analysis, pair: Measured) -> Cell | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Divided:
+class _DividedCell:
     """A cell with the values that its rows are divided by, their ranges and degrees: 2 where squares are asked for;
     `first`: the place of its first share."""
 
@@ -90,7 +90,7 @@ class _Divided:
                 yield place, weight
 
 
-def _sides(measured: tuple[Measured, ...], cell: Cell) -> dict[Expr, tuple[Interval, int]] | None:
+def _sides(measured: tuple[MeasuredAggregation, ...], cell: Cell) -> dict[Expr, tuple[Interval, int]] | None:
     """What rows of a cell are divided by: the values of pairs first. None where that are more than two, constants, of
     one value, or of several ranges."""
     sides: dict[Expr, tuple[Interval, int]] = {}
@@ -123,8 +123,8 @@ class _Design:
         ]
         self.asked = [cell for cell in cells if (cell.condition is not None or len(cells) == 1) and self._reads(cell)]
         self.alternatives = tuple(cell.condition for cell in self.asked if cell.condition is not None)
-        self.cells: list[_Divided] = []
-        self.parts: list[CountRows | LatticeShare | InCell] = []
+        self.cells: list[_DividedCell] = []
+        self.parts: list[CountRows | LatticeShare | CellPart] = []
         self.coordinates: list[Coordinate] = []
         self.features: dict[Feature, int] = {}
 
@@ -138,7 +138,7 @@ class _Design:
             sides = _sides(self.measured, cell)
             if sides is None:
                 return None
-            self.cells.append(_Divided(cell.values, sides, len(self.parts)))
+            self.cells.append(_DividedCell(cell.values, sides, len(self.parts)))
             self._add(number, cell, self.cells[-1])
         if not 0 < len(self.parts) <= _MOST:
             return None
@@ -149,15 +149,15 @@ class _Design:
         parts, coordinates = tuple(self.parts), tuple(self.coordinates)
         return Lattice(parts, coordinates, estimates, features=tuple(self.features), divided=True)
 
-    def _add(self, number: int, cell: Cell, divided: _Divided) -> None:
+    def _add(self, number: int, cell: Cell, divided: _DividedCell) -> None:
         for index, part in zip(divided.indices, divided.parts(), strict=True):
             what = f"share {''.join(map(str, index))} of " if index else "count"
             name = Label(what, tuple(divided.sides), when=cell.condition)
             steps = 1 if index else SHARE_STEPS
             self.coordinates.append(Coordinate(name, ((len(self.parts), steps),), 1 / SHARE_STEPS))
-            self.parts.append(part if cell.condition is None else InCell(part, self.alternatives, number))
+            self.parts.append(part if cell.condition is None else CellPart(part, self.alternatives, number))
 
-    def _estimate(self, at: int, m: Measured) -> Estimate:
+    def _estimate(self, at: int, m: MeasuredAggregation) -> Estimate:
         kind, count = m.aggregation.kind, self._feature(at, "", 1.0)
         if m.sum is None:
             return Estimate(kind, None, count, 0.0, point(0), whole=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.core.exact import LARGEST_STEP_COUNT, LatticeSum, UnitTotal
-from dpsql.core.sensitivity import Measured
+from dpsql.core.sensitivity.row_contributions import MeasuredAggregation
 from dpsql.plan.expressions import Expr, Fact
 from dpsql.release.values import GridKey, grid_key, is_whole
 from dpsql.schema.frozen import dataclass
@@ -37,7 +37,7 @@ class Fineness:
     epsilon: Fraction
     coarse: bool
 
-    def of(self, summed: list[Measured]) -> dict[GridKey, Grid]:
+    def of(self, summed: list[MeasuredAggregation]) -> dict[GridKey, Grid]:
         """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
         integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
         facts: dict[GridKey, Fact] = {}

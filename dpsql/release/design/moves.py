@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from dpsql.core.exact import Part, UnitTotal
-from dpsql.core.reach import Terms, change_of
-from dpsql.core.sensitivity import Analysis
-from dpsql.release.itself import Itself
+from dpsql.core.sensitivity.norms import Terms, change_of
+from dpsql.core.sensitivity.row_contributions import Analysis
+from dpsql.release.identity_key import IdentityKey
 
 
 def moves_of(parts: tuple[Part, ...], coordinates: Sequence[Terms], analysis: Analysis) -> tuple[int, ...]:
     """The largest L1 change of each; designs of one query share most of their coordinates."""
-    of, totals = Itself(analysis), tuple(each for each in parts if isinstance(each, UnitTotal))
+    of, totals = IdentityKey(analysis), tuple(each for each in parts if isinstance(each, UnitTotal))
     return tuple(_move(of, tuple((parts[place], factor) for place, factor in terms), totals) for terms in coordinates)
 
 
 @lru_cache(maxsize=8192)
-def _move(of: Itself[Analysis], terms: tuple[tuple[Part, int], ...], totals: tuple[UnitTotal, ...]) -> int:
+def _move(of: IdentityKey[Analysis], terms: tuple[tuple[Part, int], ...], totals: tuple[UnitTotal, ...]) -> int:
     """That of a combination of parts, beside the clipped totals that it may be in proportion to."""
     parts = tuple(dict.fromkeys((*(part for part, _ in terms), *totals)))
     places = tuple((parts.index(part), factor) for part, factor in terms)

@@ -23,9 +23,9 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from dpsql.core.quantiles import Tree, rank_spread
+from dpsql.core.mechanisms.quantiles import Tree, rank_spread
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.remembered import remembered
+from dpsql.schema.memoization import remembered
 
 MOST = 32
 """More quantiles are drawn from the middle of their list on: there are too many trees."""
@@ -63,7 +63,7 @@ def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bo
             for each in (places if many <= MOST else [(first + last) // 2])
         )
 
-    def weighed(first: int, last: int, levels: int) -> _Weighed | None:
+    def weighed(first: int, last: int, levels: int) -> _DrawOrder | None:
         if first == last:
             return None
         place = best(first, last, levels)[1]
@@ -71,32 +71,32 @@ def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bo
         rest = sum(each.sum for each in (below, above) if each)
         own = math.pow(squares(first, last, place), k)
         every = own + math.pow(rest, k)
-        return _Weighed(place, own / every, math.pow(every, 1 / k), below, above)
+        return _DrawOrder(place, own / every, math.pow(every, 1 / k), below, above)
 
     return _tree(weighed(0, many, many.bit_length()), power)
 
 
 @dataclass(frozen=True, slots=True)
-class _Weighed:
+class _DrawOrder:
     """A tree: which is drawn first, its share of what is left, the sum of squares of all, and what follows."""
 
     place: int
     share: float
     sum: float
-    below: _Weighed | None
-    above: _Weighed | None
+    below: _DrawOrder | None
+    above: _DrawOrder | None
 
 
-def _tree(of: _Weighed | None, power: int) -> Tree:
+def _tree(of: _DrawOrder | None, power: int) -> Tree:
     """With parts of epsilon, which add up to 1 at most."""
 
-    def most(of: _Weighed | None, left: float) -> float:
+    def most(of: _DrawOrder | None, left: float) -> float:
         if of is None:
             return 0.0
         spent = left * of.share
         return math.pow(spent, 1 / power) + max(most(of.below, left - spent), most(of.above, left - spent))
 
-    def parts(of: _Weighed | None, left: float) -> Tree | None:
+    def parts(of: _DrawOrder | None, left: float) -> Tree | None:
         if of is None:
             return None
         spent = left * of.share

@@ -6,8 +6,8 @@ has half the sum of two uncorrelated noises: half the variance, for nothing. (A 
 count is the same thing.) Two such counts are even worth a count of all that nobody asks for: d + 1 coordinates of the
 law on the cube have a variance of (d + 2)(d + 3) / 3, and half of that is less than (d + 1)(d + 2) / 3 for d >= 2.
 
-What it costs follows from both parts (`core.reach`). Under bounded neighbours 2 c - N can move further than c (a row
-that is counted and then is not), so that the designs have to be compared.
+What it costs follows from both parts (`core.sensitivity.norms`). Under bounded neighbours 2 c - N can move further than
+c (a row that is counted and then is not), so that the designs have to be compared.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ One Gaussian vector protects the L2 norm of all coordinates, and each may be sca
 w_i, and the squares add up to 1, the i-th has the variance v / w_i^2. Let each of k aggregates have a k-th of the
 squares: evenly among its coordinates, or, if it is a sum of them, by their factors in it, which is the least variance
 (Cauchy-Schwarz). A coordinate of several adds up its parts. So no aggregate has less than alone at a k-th of rho.
-What it costs is derived (`core.reach`): a weight is a factor of a coordinate as any.
+What it costs is derived (`core.sensitivity.norms`): a weight is a factor of a coordinate as any.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpsql.core.reach import reach_of
-from dpsql.core.sensitivity import Analysis
+from dpsql.core.sensitivity.norms import reach_of
+from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.release.parts import Estimate, Lattice
 
 _FINENESS = 2**8

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsql.release.intervals.widths import edge, half_widths, noisy_coordinates
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.numbers import SOME_ROWS
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ def unsure_rows(release: Release, place: int, values: Floats) -> NDArray[np.bool
     return np.asarray((counts >= least) & (counts < most))
 
 
-def average_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds:
+def average_interval(release: Release, released: ReleasedValues, estimate: Estimate, level: float) -> Bounds:
     """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
 
     The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole

@@ -9,25 +9,25 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.classes import ClassLaplace, law_of
 from dpsql.core.measurement import Share
-from dpsql.core.mechanisms import Noise, SplitLaplace
-from dpsql.core.reach import never_negative
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace, law_of
+from dpsql.core.mechanisms.noise import Noise, SplitLaplace
+from dpsql.core.sensitivity.norms import never_negative
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, call, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.release.choices import EXACT
-from dpsql.release.estimate import estimate
 from dpsql.release.intervals.averages import least_counts
-from dpsql.release.intervals.given import Ways, Weights, Window, coordinates_of, weights_of
-from dpsql.release.noise_expressions import Linear, form_of
-from dpsql.release.release import Release, Released
+from dpsql.release.intervals.shown_conditions import ShownCases, Weights, Window, coordinates_of, weights_of
+from dpsql.release.output.estimate import estimate
+from dpsql.release.output.noise_expressions import Linear, form_of
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.numbers import SOME_ROWS
 
 Floats = NDArray[np.float64]
 Meaning = Callable[[Column], Expr | None]
 """What a column of an answer is over the released slots; None for what was computed of several."""
-Reader = Callable[[Released], Callable[[Slot | Column], Vector]]
+Reader = Callable[[ReleasedValues], Callable[[Slot | Column], Vector]]
 """How an expression's leaves are read from released values."""
 
 _SAME, _TURNED = ("ge", "gt"), ("le", "lt")
@@ -70,7 +70,7 @@ def _of_slot(release: Release, expr: Expr) -> frozenset[int]:
 
 def conditions(
     release: Release, condition: Expr | None, meaning: Meaning, reader: Reader
-) -> Iterator[Window | Ways | frozenset[int]]:
+) -> Iterator[Window | ShownCases | frozenset[int]]:
     """What a condition says of noise: for each of its conjuncts a window, or the coordinates of one that is none;
     nothing of those on keys and other values without noise."""
     for each in _conjuncts(condition):
@@ -104,7 +104,7 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
     yield condition
 
 
-def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window | Ways]:
+def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window | ShownCases]:
     """The windows of a comparison: of an average with a constant two, or two ways; of sums of noisy values with each
     other one; none for what is not so."""
     if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
@@ -114,7 +114,7 @@ def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader
     return next((each for each in found if each), [])
 
 
-def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window | Ways]:
+def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window | ShownCases]:
     """Of AVG = centre + sum / count where the noisy count is 1/2 at least: with a constant c within its range, where it
     is not held, it compares as sum + (centre - c) count does with 0. Where the count is below that it is the middle of
     the range, so that such rows all pass or none does, and NULL, which passes nowhere, where it is lower still."""
@@ -155,14 +155,14 @@ def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[
 
 def _also_of_few(
     release: Release, place: int, count: tuple[Share, Weights], some: tuple[Window, ...]
-) -> list[Window | Ways]:
+) -> list[Window | ShownCases]:
     """Rows that are shown in one of these windows, or for a count below 1/2 that does not say that none are there."""
     known = _in_steps(release, *count, release.once(least_counts)[place], above=True)
     feature, least = release.estimates[place].count, some[0]
     if known is None or feature is None or math.isinf(least.low):
         return []
     few = replace(least, low=-math.inf, high=least.low - 1 if len(count[1]) == 1 else least.low)
-    return [Ways(feature, some, (few.within(known),))]
+    return [ShownCases(feature, some, (few.within(known),))]
 
 
 def _in_steps(
@@ -197,7 +197,9 @@ def _noisy_part(release: Release, form: Linear) -> tuple[Share, Weights] | None:
     return share, weights
 
 
-def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader) -> list[Window | Ways]:
+def _of_sums(
+    release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader
+) -> list[Window | ShownCases]:
     """Where a window ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of
     several coordinates along the widest, to a step)."""
     forms: list[Linear] = []
@@ -220,7 +222,7 @@ def _of_sums(release: Release, condition: Call, args: Sequence[Expr | None], rea
         made[place] = steps * coordinate.unit
         values = release.features_of(made)
         drawn = np.zeros((release.width - len(values), len(steps)))
-        read = reader(Released((), np.concatenate([values, drawn])))
+        read = reader(ReleasedValues((), np.concatenate([values, drawn])))
         verdict = evaluate(condition, read, len(steps))
         return np.asarray(verdict.values.astype(bool) & verdict.where_valid())
 
@@ -291,7 +293,7 @@ def of_having(release: Release) -> tuple[Meaning, Reader]:
     """How HAVING reads: slots as they are, unrounded. (Of aggregates it is asked for counts and sums alone.)"""
     first = len(release.query.plan.keys)
 
-    def reader(released: Released) -> Callable[[Slot | Column], Vector]:
+    def reader(released: ReleasedValues) -> Callable[[Slot | Column], Vector]:
         def read(leaf: Slot | Column) -> Vector:
             assert isinstance(leaf, Slot)  # HAVING is over released values
             return estimate(release.estimates[leaf.index - first], released.values)

@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
-from dpsql.release.integers import around, outward
 from dpsql.release.intervals.averages import average_interval
-from dpsql.release.intervals.given import (
-    Given,
-    Shown,
+from dpsql.release.intervals.rounding import rounding
+from dpsql.release.intervals.shown_conditions import (
+    ShownCondition,
     Weights,
+    WindowMultiple,
     along,
     coordinates_of,
     raised_levels,
     threshold_of,
     weights_of,
 )
-from dpsql.release.intervals.rounding import rounding
 from dpsql.release.intervals.spreads import is_known, moments_interval
 from dpsql.release.intervals.widths import half_widths, of_whole
-from dpsql.release.noise_expressions import Linear, form_interval, form_of
+from dpsql.release.output.integers import around, outward
+from dpsql.release.output.noise_expressions import Linear, form_interval, form_of
+from dpsql.release.output.whole_numbers import interval_around, rounding_error
 from dpsql.release.parts import Estimate
-from dpsql.release.release import Release, Released
-from dpsql.release.whole_numbers import interval_around, rounding_error
+from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.intervals import EVERYTHING, Interval, point
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ Bounds = tuple[Floats, Floats]
 
 
 def interval(
-    release: Release, released: Released, expr: Expr, level: float, given: Given | None = None
+    release: Release, released: ReleasedValues, expr: Expr, level: float, given: ShownCondition | None = None
 ) -> Bounds | None:
     """Lower and upper ends for every released group, of an output expression; None for one without any aggregate.
 
@@ -67,7 +67,9 @@ def reads_meaningless(release: Release, expr: Expr) -> bool:
     )
 
 
-def _of_all_rows(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
+def _of_all_rows(
+    release: Release, released: ReleasedValues, expr: Expr, level: float, given: ShownCondition
+) -> Bounds | None:
     """The interval of the unrounded value, level after level."""
     if len(release.sections) == 1:
         return _of_rows(release.sections[0][0], released, expr, level, given)
@@ -78,7 +80,9 @@ def _of_all_rows(release: Release, released: Released, expr: Expr, level: float,
     return np.concatenate([low for low, _ in known]), np.concatenate([high for _, high in known])
 
 
-def _of_rows(release: Release, released: Released, expr: Expr, level: float, given: Given) -> Bounds | None:
+def _of_rows(
+    release: Release, released: ReleasedValues, expr: Expr, level: float, given: ShownCondition
+) -> Bounds | None:
     """Of rows with noise of one law."""
     atoms = list(dict.fromkeys(_atoms(release, expr)))
     share = 1 - (1 - level) / max(1, len(atoms))
@@ -96,7 +100,7 @@ def _of_rows(release: Release, released: Released, expr: Expr, level: float, giv
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
 
 
-def _points_of_keys(release: Release, released: Released, expr: Expr) -> list[dict[Expr, Interval]]:
+def _points_of_keys(release: Release, released: ReleasedValues, expr: Expr) -> list[dict[Expr, Interval]]:
     """The numbers that an expression computes from the keys alone, in each group: they have no noise."""
     points: list[dict[Expr, Interval]] = [{} for _ in range(released.groups)]
     for part in set(_parts_over_keys(expr, len(release.query.plan.keys))):
@@ -169,7 +173,9 @@ def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
             yield from _atoms(release, arg)
 
 
-def _of_atom(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+def _of_atom(
+    release: Release, released: ReleasedValues, atom: Expr, level: float, given: ShownCondition
+) -> Bounds | None:
     """Given that the rows are shown, and with what doubles have rounded.
 
     Beyond the largest double ends may be no numbers (infinity less infinity); then nothing is said of the value."""
@@ -183,7 +189,9 @@ def _of_atom(release: Release, released: Released, atom: Expr, level: float, giv
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)
 
 
-def _of_shown(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+def _of_shown(
+    release: Release, released: ReleasedValues, atom: Expr, level: float, given: ShownCondition
+) -> Bounds | None:
     """Given that the rows are shown."""
     if given.ways:
         return _in_ways(release, released, atom, level, given)
@@ -197,7 +205,7 @@ def _of_shown(release: Release, released: Released, atom: Expr, level: float, gi
         return np.empty(0), np.empty(0)
     noisy = windows[0].noisy(release, released) if len(windows) == 1 else None
     if weights is not None and noisy is not None and along(weights, windows[0]):
-        return _truncated(release, released, atom, level, Shown(windows[0], weights, noisy))
+        return _truncated(release, released, atom, level, WindowMultiple(windows[0], weights, noisy))
     lower, upper = np.empty(released.groups), np.empty(released.groups)
     for rows, raised in raised_levels(release, released, windows, level):
         bounds = _anything(release, atom) if raised == 1 else _plain(release, released.at(rows), atom, raised)
@@ -207,7 +215,9 @@ def _of_shown(release: Release, released: Released, atom: Expr, level: float, gi
     return lower, upper
 
 
-def _in_ways(release: Release, released: Released, atom: Expr, level: float, given: Given) -> Bounds | None:
+def _in_ways(
+    release: Release, released: ReleasedValues, atom: Expr, level: float, given: ShownCondition
+) -> Bounds | None:
     """Given how each of the rows came to be shown."""
     lower, upper = np.empty(released.groups), np.empty(released.groups)
     for rows, one in given.of_rows(released):
@@ -237,7 +247,7 @@ def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[in
     return None, coordinates_of(release, (*form.above.weights, *form.below.weights))
 
 
-def _truncated(release: Release, released: Released, atom: Expr, level: float, shown: Shown) -> Bounds:
+def _truncated(release: Release, released: ReleasedValues, atom: Expr, level: float, shown: WindowMultiple) -> Bounds:
     """The interval of a value that itself was held against a threshold, or against another in HAVING."""
     if not isinstance(atom, Slot):
         form = form_of(release, atom)
@@ -261,7 +271,7 @@ def _anything(release: Release, atom: Expr) -> Bounds:
     return np.array([float(values.lower)]), np.array([float(values.upper)])
 
 
-def _plain(release: Release, released: Released, atom: Expr, level: float) -> Bounds | None:
+def _plain(release: Release, released: ReleasedValues, atom: Expr, level: float) -> Bounds | None:
     """Over all draws of the noise, whatever rows are shown."""
     if isinstance(atom, Slot):
         return aggregate_interval(release, released, atom.index - len(release.query.plan.keys), level)
@@ -284,7 +294,7 @@ def _propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
     return expr.function.fact_of([Fact(_propagate(arg, known), nullable=False) for arg in expr.args]).range
 
 
-def aggregate_interval(release: Release, released: Released, index: int, level: float) -> Bounds | None:
+def aggregate_interval(release: Release, released: ReleasedValues, index: int, level: float) -> Bounds | None:
     """The interval of one aggregation, for every released group; None for a value that was chosen."""
     estimate = release.estimates[index]
     if not _is_known(release, estimate):

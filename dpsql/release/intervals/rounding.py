@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.expressions import Expr, Slot
-from dpsql.release.noise_expressions import Linear, form_of
-from dpsql.release.release import Release, Released
+from dpsql.release.output.noise_expressions import Linear, form_of
+from dpsql.release.release import Release, ReleasedValues
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ _ROUNDED = 2.0**-49
 """Of the sum of all terms: sixteen roundings."""
 
 
-def rounding(release: Release, released: Released, atom: Expr) -> Floats | None:
+def rounding(release: Release, released: ReleasedValues, atom: Expr) -> Floats | None:
     """By how much the value of each group may be rounded, 0 below 2^53; None where it is so in all groups."""
     terms = _terms(release, released, atom) if released.groups else None
     if terms is None or not bool((terms >= _LARGEST).any()):
@@ -28,7 +28,7 @@ def rounding(release: Release, released: Released, atom: Expr) -> Floats | None:
     return np.where(terms >= _LARGEST, terms * _ROUNDED, 0.0)
 
 
-def _terms(release: Release, released: Released, atom: Expr) -> Floats | None:
+def _terms(release: Release, released: ReleasedValues, atom: Expr) -> Floats | None:
     """The sum of the sizes of the terms of COUNT, SUM, AVG, and combinations and quotients of these."""
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
@@ -44,7 +44,7 @@ def _terms(release: Release, released: Released, atom: Expr) -> Floats | None:
     return quotients * (1 + _size(form.below, released) / np.where(below == 0, 1.0, below))
 
 
-def _size(form: Linear, released: Released) -> Floats:
+def _size(form: Linear, released: ReleasedValues) -> Floats:
     total = np.full(released.groups, abs(form.constant))
     for place, weight in form.weights.items():
         total += np.abs(weight * released.values[place])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsql.release.intervals.widths import half_widths
 from dpsql.release.parts import Estimate, Moments
-from dpsql.release.release import Release, Released
+from dpsql.release.release import Release, ReleasedValues
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
@@ -24,7 +24,7 @@ def is_known(release: Release, estimate: Estimate) -> bool:
     return release.noise is not None and kind.interval is not None and divides
 
 
-def moments_interval(release: Release, released: Released, estimate: Estimate, level: float) -> Bounds | None:
+def moments_interval(release: Release, released: ReleasedValues, estimate: Estimate, level: float) -> Bounds | None:
     """The interval of an aggregation of second moments, for every released group; None where none is known."""
     moments, interval = estimate.moments, estimate.kind.interval
     if moments is None or interval is None or not is_known(release, estimate):
@@ -44,7 +44,7 @@ def moments_interval(release: Release, released: Released, estimate: Estimate, l
 class _Reader:
     """Moments of u and v in [-1, 1] by letter: n rows, s = sum u, q = sum u^2, t = sum v, r = sum v^2, p = sum u v."""
 
-    def __init__(self, release: Release, released: Released, estimate: Estimate, moments: Moments) -> None:
+    def __init__(self, release: Release, released: ReleasedValues, estimate: Estimate, moments: Moments) -> None:
         self.release, self.values = release, released.values
         count = (estimate.count, 1.0)
         self.terms: dict[str, list[tuple[int | None, float]]] = {

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy import classes
 from dpsql.accuracy import widths as noise_widths
-from dpsql.core.classes import ClassLaplace
-from dpsql.core.staircase import Staircase
+from dpsql.core.mechanisms.coordinate_classes import ClassLaplace
+from dpsql.core.mechanisms.staircase import Staircase
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
 

@@ -12,12 +12,12 @@ from dpsql.answer.explain import Explanation
 from dpsql.answer.program import ProgramResult
 from dpsql.answer.result import Result
 from dpsql.core.cost import Cost
-from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
 from dpsql.core.ledger.lines import Entry
 from dpsql.errors import DPSQLError
 from dpsql.schema.columns import TableSchema
 from dpsql.schema.intervals import Interval
-from dpsql.session.quote import Quote
+from dpsql.session.costs import Quote
 
 LEVEL = 0.95
 """Of the intervals that an answer carries."""
@@ -128,12 +128,12 @@ def cost_in_json(cost: Cost) -> dict[str, Any]:
     return {"epsilon": epsilon, "delta": str(cost.delta), "rho": str(cost.rho), "hidden": str(cost.hidden)}
 
 
-def remaining_in_json(left: Remaining) -> dict[str, Any]:
+def remaining_in_json(left: RemainingBudget) -> dict[str, Any]:
     rho = None if left.rho is None else str(left.rho)
     return {"epsilon": str(left.epsilon), "delta": str(left.delta), "rho": rho}
 
 
-def spent_in_json(spent: Spent) -> dict[str, Any]:
+def spent_in_json(spent: SpentBudget) -> dict[str, Any]:
     return {"epsilon": str(spent.epsilon), "delta": str(spent.delta), "rho": str(spent.rho)}
 
 

@@ -14,21 +14,21 @@ from collections.abc import Coroutine
 from typing import Any
 
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.share_lines import Asked
+from dpsql.core.ledger.share_lines import AnalystRequest
 from dpsql.core.ledger.shares import MOST_FAILURES
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import LedgerError
 from dpsql.owner.anchors import Anchors
 from dpsql.remote.server import problems
-from dpsql.remote.server.crew import FATAL, PLANNING, Crew, Ended, Halted
 from dpsql.remote.server.free_keys import FreeKeys
-from dpsql.remote.server.grid import RunQueue, seen_at
 from dpsql.remote.server.job import Job
-from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Link, Links
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.messages import FAILED, FINAL, HIDDEN, OK, REFUSED, Message, Reply, in_bytes
 from dpsql.remote.server.problems import Problem, problem, uncharged
-from dpsql.session.server_words import ServerWords
+from dpsql.remote.server.time_grid import RunQueue, seen_at
+from dpsql.remote.server.workers import FATAL, PLANNING, Crew, ServingHalted, WorkerEnded
+from dpsql.session.server_settings import ServerWords
 
 AT_ONCE, WAITING = 2, 16
 """Queries of one analyst at work, and those that wait for that."""
@@ -87,7 +87,7 @@ class Jobs:
             raise Problem(409)
         return job
 
-    def _asked(self, analyst: str, key: str) -> tuple[Asked | None, str]:
+    def _asked(self, analyst: str, key: str) -> tuple[AnalystRequest | None, str]:
         """What was charged under the key, and its id if known. Raises Problem for an analyst who was stopped."""
         with self._ledger.at_one_moment():
             if self._ledger.failures(analyst) >= MOST_FAILURES:
@@ -134,7 +134,7 @@ class Jobs:
     async def _answer(self, job: Job) -> None:
         try:
             reply = await self._planned(job)
-        except (Ended, Halted, LedgerError) as error:
+        except (WorkerEnded, ServingHalted, LedgerError) as error:
             await self._came_to_nothing(job, error, grid=False)
             return
         if reply["outcome"] != HIDDEN:
@@ -163,7 +163,7 @@ class Jobs:
         if not planned["charged"]:
             try:
                 reply = await self._crew.plan({**message, "operation": "charge"})
-            except (Ended, Halted) as error:
+            except (WorkerEnded, ServingHalted) as error:
                 await self._came_to_nothing(job, error, grid=False)
                 return
             if reply["outcome"] != OK:
@@ -174,7 +174,7 @@ class Jobs:
         with self._queue.of(planned.get("reach", 0)) as job.ahead:
             try:
                 reply = await self._crew.run({**message, "operation": "query", "plan": planned["plan"]})
-            except (Ended, Halted) as error:
+            except (WorkerEnded, ServingHalted) as error:
                 await self._came_to_nothing(job, error, grid=True)
                 return
             if reply["outcome"] == REFUSED:  # it was charged: what is refused now is a fault
@@ -243,7 +243,7 @@ class Jobs:
             self._finish_unpaid(job, error, kind, reply, planning=not grid)
             return
         final = reply is not None and reply["outcome"] == FAILED
-        reason = error.reason if isinstance(error, Ended) else "error"
+        reason = error.reason if isinstance(error, WorkerEnded) else "error"
         if grid and (final or reason in FATAL):
             failed = await asyncio.to_thread(self._ledger.fail, asked.charge, reason)
         else:
@@ -256,7 +256,7 @@ class Jobs:
             return
         try:  # it may have been kept before the worker ended
             known = await self._crew.plan({**job.message, "operation": "plan", "hidden": []})
-        except (Ended, Halted):
+        except (WorkerEnded, ServingHalted):
             known = {"outcome": ""}
         if known["outcome"] in (OK, FINAL):
             await self._told(job, known, grid=False)
@@ -265,13 +265,13 @@ class Jobs:
 
     def _finish_unpaid(self, job: Job, error: Exception, kind: str, reply: Reply | None, *, planning: bool) -> None:
         """End a job of which nothing was charged. planning: whether it had not run yet."""
-        if planning and isinstance(error, Ended) and error.reason == "deadline":
+        if planning and isinstance(error, WorkerEnded) and error.reason == "deadline":
             from dpsql.remote.server.outcomes import planning_too_long  # with the library's errors, which few need
 
             self._finish(job, 400, planning_too_long(PLANNING), error=kind)
             return
         failed = reply is not None and reply["outcome"] == FAILED
-        self._finish(job, *uncharged(failed=failed, changed=isinstance(error, Halted)), error=kind)
+        self._finish(job, *uncharged(failed=failed, changed=isinstance(error, ServingHalted)), error=kind)
 
     async def _anchored(self, job: Job, reply: Reply | None = None) -> dict[str, str]:
         """An anchor, by which the analyst can show later that this was told, where something was charged for it. A

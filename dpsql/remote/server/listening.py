@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from dpsql.session.server_words import Peers
+from dpsql.session.server_settings import Peers
 
 MOST_CONNECTIONS = 64
 """Connections of one address."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpsql.schema.frozen import dataclass
-from dpsql.session.server_words import ServerWords
+from dpsql.session.server_settings import ServerWords
 
 OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
 """An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to

@@ -9,7 +9,7 @@ from dpsql.errors import (
     InternalError,
     InvalidArgument,
     InvalidPrivacyParameter,
-    NotComputed,
+    PostprocessFailed,
     QueryRefused,
     UnsupportedSQL,
 )
@@ -19,7 +19,7 @@ from dpsql.remote.server.messages import FAILED, FINAL, REFUSED, UNAVAILABLE, Re
 
 def outcome_of(error: Exception) -> Reply:
     """The reply to a message that came to an error."""
-    if isinstance(error, NotComputed):
+    if isinstance(error, PostprocessFailed):
         answers = encoding.answers_in_json(error.answers)
         return {"outcome": FINAL, "body": {**encoding.error_in_json(error, 422, charged=True), "answers": answers}}
     if isinstance(error, BudgetExceeded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 
 _TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, what to do
     400: ("BadRequest", "The request is not what this server reads.", "See /openapi.json."),

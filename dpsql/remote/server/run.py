@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 from dpsql.errors import InvalidArgument
 from dpsql.owner.access import access_file, ledger_of
 from dpsql.owner.anchors import Anchors, file_of
@@ -22,14 +22,14 @@ from dpsql.owner.backups import alone
 from dpsql.owner.todos import check_finished
 from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
-from dpsql.session.server_words import ServerWords
+from dpsql.session.server_settings import ServerWords
 
 if TYPE_CHECKING:
     from dpsql.remote.server.service import Service  # what serves is loaded while its workers load the rest
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServerSetup:
     """What is served, and where. Raises InvalidArgument for plain HTTP, or with what must be on there, on an address
     that others can reach."""
 
@@ -82,7 +82,7 @@ class Serving:
         return frozenset({f"{name}:{port}" for name in (shown, "localhost", "127.0.0.1")})
 
 
-def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
+def serve(serving: ServerSetup, words: Mapping[str, str] | None = None) -> None:
     """Serve until SIGINT or SIGTERM; queries that run then come to their end. words: of a command line, in place of
     those of the schema's [server]. Raises DPSQLError before it has begun."""
     check_finished(serving.schema)
@@ -91,7 +91,7 @@ def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
     schema = replace(schema, server=replace(schema.server, **read))
     serving.check(schema.server)
     try:
-        from dpsql.remote.server import nursery
+        from dpsql.remote.server import fork_server as nursery
 
         nursery.begin()  # as early as there is something to serve: it takes longer than all that follows
         import uvicorn  # an extra
@@ -104,7 +104,7 @@ def serve(serving: Serving, words: Mapping[str, str] | None = None) -> None:
         asyncio.run(_serve(serving, schema, uvicorn))
 
 
-async def _serve(serving: Serving, schema: Schema, uvicorn: Any) -> None:
+async def _serve(serving: ServerSetup, schema: Schema, uvicorn: Any) -> None:
     import signal
 
     from dpsql.remote.server.guard import MOST_HEADER, Guard
@@ -159,7 +159,7 @@ def _limit_handshakes() -> None:
     loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE)
 
 
-def _bound(serving: Serving, words: ServerWords) -> Any:
+def _bound(serving: ServerSetup, words: ServerWords) -> Any:
     """The socket of that address. Raises InvalidArgument."""
     import socket
 
@@ -177,7 +177,7 @@ def _bound(serving: Serving, words: ServerWords) -> Any:
     return bound
 
 
-def _metrics_at(serving: Serving, schema: Schema) -> Path | None:
+def _metrics_at(serving: ServerSetup, schema: Schema) -> Path | None:
     """Beside the owner's file, where the path is no whole one."""
     return serving.schema.parent / schema.server.metrics if schema.server.metrics else None
 
@@ -204,22 +204,22 @@ def _silence() -> None:
 @contextlib.asynccontextmanager
 async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
     """The application with its workers and its ledger."""
+    from dpsql.remote.server.anchor_watch import Watch
     from dpsql.remote.server.app import application
-    from dpsql.remote.server.crew import Crew
-    from dpsql.remote.server.doors import Door
-    from dpsql.remote.server.drawing import Drawing
+    from dpsql.remote.server.authentication import Door
     from dpsql.remote.server.free_keys import FreeKeys
     from dpsql.remote.server.jobs import Jobs
-    from dpsql.remote.server.journal import Journal
     from dpsql.remote.server.links import Links
     from dpsql.remote.server.links import file_of as links_file
+    from dpsql.remote.server.log import Journal
     from dpsql.remote.server.messages import Config
+    from dpsql.remote.server.plot_process import PlotProcess
     from dpsql.remote.server.service import Service
-    from dpsql.remote.server.watch import Watch
+    from dpsql.remote.server.workers import Crew
 
     words, journal, run = schema.server, Journal(), fresh_key().hex()
     free, ledger = FreeKeys(access_file(schema).with_suffix(".free")), ledger_of(schema)
-    drawing, links = Drawing(), Links(links_file(schema))
+    drawing, links = PlotProcess(), Links(links_file(schema))
     crew = Crew(Config(str(schema.file), run, words), runners=words.workers, deadline=words.deadline)
     try:
         door = Door(access_file(schema), ledger, journal, words)

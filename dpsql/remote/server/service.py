@@ -14,16 +14,16 @@ from typing import Any
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.owner.access import Grant
 from dpsql.remote.server import requests
-from dpsql.remote.server.crew import PLANNING, Crew, Ended, Halted
-from dpsql.remote.server.doors import Door
-from dpsql.remote.server.drawing import Drawing
+from dpsql.remote.server.anchor_watch import Watch
+from dpsql.remote.server.authentication import Door
 from dpsql.remote.server.job import Job
 from dpsql.remote.server.jobs import Jobs
-from dpsql.remote.server.journal import Journal
 from dpsql.remote.server.links import Links
+from dpsql.remote.server.log import Journal
 from dpsql.remote.server.messages import FAILED, OK, REFUSED
+from dpsql.remote.server.plot_process import PlotProcess
 from dpsql.remote.server.problems import FILES_CHANGED, Problem
-from dpsql.remote.server.watch import Watch
+from dpsql.remote.server.workers import PLANNING, Crew, ServingHalted, WorkerEnded
 from dpsql.schema.frozen import dataclass
 
 MOST_FREE = 8
@@ -42,7 +42,7 @@ class Service:
     secret: bytes
     run: str
     free: Counter[str]
-    drawing: Drawing
+    drawing: PlotProcess
     watch: Watch
     links: Links
 
@@ -111,9 +111,9 @@ class Service:
         self.free[grant.analyst] += 1
         try:
             reply = await self.crew.plan(message, lambda: {"hidden": self.jobs.unseen(grant.analyst)})
-        except (Ended, Halted) as error:
+        except (WorkerEnded, ServingHalted) as error:
             self.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
-            if isinstance(error, Ended) and error.reason == "deadline":
+            if isinstance(error, WorkerEnded) and error.reason == "deadline":
                 from dpsql.remote.server.outcomes import planning_too_long  # with the library's errors, which few need
 
                 return 400, planning_too_long(PLANNING)

@@ -17,10 +17,9 @@ from dpsql.errors import DPSQLError, InvalidSchema, UnsupportedSQL
 from dpsql.executors.base import engine_of
 from dpsql.executors.duckdb.engine import DUCKDB
 from dpsql.owner.rehearsal import HEADING, rehearse
-from dpsql.remote.server import (
-    encoding,
-    loaded,  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
-)
+from dpsql.remote.server import encoding
+from dpsql.remote.server import preload as loaded  # noqa: F401 - what a first question needs, where the process that this one comes from did not load it
+from dpsql.remote.server.answer_cache import AnswerCache, SerializedAnswer, answer, answer_of
 from dpsql.remote.server.messages import (
     CHANGED,
     FAILED,
@@ -33,13 +32,12 @@ from dpsql.remote.server.messages import (
     Reply,
 )
 from dpsql.remote.server.outcomes import outcome_of
-from dpsql.remote.server.told import Told, Written, answer, answer_of
-from dpsql.schema.remembered import remembered_for
+from dpsql.schema.memoization import remembered_for
+from dpsql.session.costs import Quote
 from dpsql.session.owner_file import Schema
-from dpsql.session.quote import Quote
 from dpsql.session.served import ServedSession
-from dpsql.session.table import Table
-from dpsql.session.tables import all_tables
+from dpsql.session.tables.declared_tables import all_tables
+from dpsql.session.tables.table import Table
 from dpsql.session.vocabulary import as_identifier, words
 from dpsql.sources.stored import Origin, files_in, stamps_of
 
@@ -57,7 +55,7 @@ class Work:
         """What the files of each table were like when they were read or, of those that are read with each question,
         when this began."""
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
-        self._told: dict[tuple[str, tuple[str, ...]], Told] = {}
+        self._told: dict[tuple[str, tuple[str, ...]], AnswerCache] = {}
         engines = {
             self._schema.engine,
             *(engine.name for each in self._tables.values() if (engine := engine_of(each.frame))),
@@ -111,7 +109,7 @@ class Work:
             if quote.cost.free and not quote.questions:
                 raise _asked_elsewhere()
             if quote.replayed:
-                return self._given_again(session, terms, quote, self._told.setdefault(_key(message), Told()))
+                return self._given_again(session, terms, quote, self._told.setdefault(_key(message), AnswerCache()))
             shared = self._of_others(session, terms) if self._words.share_answers and not session.charged else None
             if shared is not None:
                 return shared
@@ -138,16 +136,16 @@ class Work:
             quote = session.quote(**terms)
             if not quote.replayed:
                 return {"outcome": HIDDEN, "questions": []}
-            return self._given_again(session, terms, quote, self._told.setdefault(_key(message), Told()))
+            return self._given_again(session, terms, quote, self._told.setdefault(_key(message), AnswerCache()))
 
-    def _given_again(self, session: ServedSession, terms: Mapping[str, Any], quote: Quote, told: Told) -> Reply:
+    def _given_again(self, session: ServedSession, terms: Mapping[str, Any], quote: Quote, told: AnswerCache) -> Reply:
         place = session.given_before(quote, **terms)
         known = None if place is None else told.find(place)
         if place is not None and known is not None:
             return answer(session, known.again(session.footer_again(place[0])), place[0].cost, replayed=True)
         result = session.query(**terms)
         if place is not None and type(result) is Result:
-            told.keep(place, Written.of(encoding.result_in_json(result)))
+            told.keep(place, SerializedAnswer.of(encoding.result_in_json(result)))
         return answer_of(session, result)
 
     def _of_others(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply | None:

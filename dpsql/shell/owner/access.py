@@ -10,8 +10,8 @@ from dpsql.core.ledger.shares import MOST_FAILURES
 from dpsql.core.loss import show
 from dpsql.owner import access
 from dpsql.session.owner_file import Schema
+from dpsql.shell.output.streams import say
 from dpsql.shell.parser import Parser, number, options_of
-from dpsql.shell.streams import say
 
 _DESCRIPTION = """\
 Say who may ask the server of an owner's file (dpsql serve): a share of its budget, tables, and

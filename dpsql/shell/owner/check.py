@@ -10,8 +10,8 @@ from dpsql.owner.data_checks import report_data
 from dpsql.owner.mistakes import check
 from dpsql.owner.todos import open_todos
 from dpsql.session.advice import in_toml
+from dpsql.shell.output.streams import say
 from dpsql.shell.parser import Parser, options_of
-from dpsql.shell.streams import say
 
 _DESCRIPTION = """\
 Report all mistakes of an owner's file, each with table, setting and line, and what is still to

@@ -11,8 +11,8 @@ from dpsql.owner.costs import cost
 from dpsql.session.advice import Place, error_text
 from dpsql.shell.arguments import parse
 from dpsql.shell.batch import asked_of
-from dpsql.shell.opening import open_session
-from dpsql.shell.streams import say
+from dpsql.shell.output.streams import say
+from dpsql.shell.session_setup import open_session
 from dpsql.version import __version__
 
 _DESCRIPTION = """\

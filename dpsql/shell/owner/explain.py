@@ -8,7 +8,7 @@ from dataclasses import replace
 from dpsql.errors import InvalidArgument
 from dpsql.shell.arguments import parse
 from dpsql.shell.batch import asked_of, run_batch, shell_for
-from dpsql.shell.opening import open_session
+from dpsql.shell.session_setup import open_session
 from dpsql.version import __version__
 
 _DESCRIPTION = """\

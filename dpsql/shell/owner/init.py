@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpsql.owner.suggestion import init
+from dpsql.shell.output.streams import say
 from dpsql.shell.parser import Parser, options_of
-from dpsql.shell.streams import say
 from dpsql.shell.text_options import add_text_words, text_words
 
 _DESCRIPTION = """\

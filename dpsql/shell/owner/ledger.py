@@ -11,8 +11,8 @@ from dpsql.errors import LedgerError
 from dpsql.owner.backups import backup, losses_of, restore
 from dpsql.owner.ledgers import export_ledger, renew_ledger, show_ledger, verify_ledger
 from dpsql.session.owner_file import Schema
+from dpsql.shell.output.streams import complain, say
 from dpsql.shell.parser import Parser, number, options_of
-from dpsql.shell.streams import complain, say
 
 _DESCRIPTION = """\
 Look at the ledger of an owner's file, set its total anew, copy it or put a copy back. FILE is the

@@ -10,8 +10,8 @@ from dpsql.errors import InvalidArgument
 from dpsql.owner.rehearsal import HEADING, rehearse
 from dpsql.shell.arguments import parse
 from dpsql.shell.batch import asked_of, run_batch, shell_for
-from dpsql.shell.prompt import Prompt
-from dpsql.shell.streams import say
+from dpsql.shell.output.streams import say
+from dpsql.shell.prompt.prompt import Prompt
 from dpsql.version import __version__
 
 _DESCRIPTION = """\

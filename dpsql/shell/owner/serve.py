@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsql.remote.server.run import Serving, serve
+from dpsql.remote.server.run import ServerSetup, serve
 from dpsql.shell.parser import Parser, options_of
 
 _DESCRIPTION = """\
@@ -52,5 +52,5 @@ def run(argv: Sequence[str]) -> int:
         add(f"--{word.replace('_', '-')}", metavar="WORD", help=f"{purpose} (as [server] {word})")
     said = options_of(parser, argv)
     words = {word: getattr(said, word) for word in _WORDS if getattr(said, word) is not None}
-    serve(Serving(said.schema, said.host, said.port, said.tls_cert, said.tls_key), words)
+    serve(ServerSetup(said.schema, said.host, said.port, said.tls_cert, said.tls_key), words)
     return 0

@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpsql.core.cost import Cost
-from dpsql.core.mechanisms import CubeLaplace, DiscreteGaussian, GaussianNoise, Noise, RoundedGaussian, SplitLaplace
-from dpsql.core.truncated_geometric import TruncatedGeometric
+from dpsql.core.mechanisms.noise import (
+    CubeLaplace,
+    DiscreteGaussian,
+    GaussianNoise,
+    Noise,
+    RoundedGaussian,
+    SplitLaplace,
+)
+from dpsql.core.selection.truncated_geometric import TruncatedGeometric
 
 Floats = NDArray[np.float64]
 ALPHAS = (1.01, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)

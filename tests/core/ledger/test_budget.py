@@ -13,7 +13,7 @@ import pytest
 
 import dpsql
 from dpsql.core.cost import Cost
-from dpsql.core.ledger.filters import Spent
+from dpsql.core.ledger.filters import SpentBudget
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.core.ledger.text import Rules
 from dpsql.core.loss import PrivacyLoss
@@ -61,7 +61,7 @@ class Forgetful(float):
 def test_what_is_asked_for_is_charged_exactly(epsilon: Any, charged: Fraction):
     held = session(1)
     held.query(COUNT, epsilon=epsilon)
-    assert held.spent == Spent(charged, rho=charged**2 / 2)
+    assert held.spent == SpentBudget(charged, rho=charged**2 / 2)
 
 
 def test_single_precision_is_charged_as_the_number_that_it_is():
@@ -87,7 +87,7 @@ def test_what_is_no_epsilon_is_refused_and_costs_nothing(epsilon: Any):
         dpsql.Budget(epsilon)
     with pytest.raises(InvalidPrivacyParameter):
         dpsql.query(pd.DataFrame({"x": [1]}), COUNT, epsilon=epsilon)
-    assert held.spent == Spent(Fraction(0))
+    assert held.spent == SpentBudget(Fraction(0))
     assert held.ledger() == ()
 
 

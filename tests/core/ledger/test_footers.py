@@ -11,7 +11,7 @@ import pytest
 import dpsql
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.budget import Budget
-from dpsql.core.ledger.filters import Remaining, Spent
+from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.errors import BudgetExceeded
 from tests.core.ledger import checks
@@ -102,7 +102,7 @@ def test_sessions_print_plain_numbers():
 
 @pytest.mark.parametrize("number", [Fraction(1, 3), Fraction(2, 3), Fraction(10**9 - 1, 10**9), Fraction(1, 7 * 10**8)])
 def test_what_is_printed_is_on_the_safe_side(number: Fraction):
-    spent, left = Spent(number, number, number), Remaining(number, number, number)
+    spent, left = SpentBudget(number, number, number), RemainingBudget(number, number, number)
     for text, safe in ((repr(spent), 1), (str(spent), 1), (repr(left), -1), (str(left), -1)):
         for shown in re.findall(r"[0-9][0-9.e+-]*[0-9]|[0-9]", text):
             assert (Fraction(shown) - number) * safe >= 0, text

@@ -28,9 +28,10 @@ from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.nodes import Filter, Scan
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
-from dpsql.session import canonical, canonical_forms
-from dpsql.session.canonical_forms import FORMS, NAMES
-from dpsql.session.canonical_text import NotCanonical, Writer, form
+from dpsql.session.cache import canonical_forms
+from dpsql.session.cache import question_key as canonical
+from dpsql.session.cache.canonical_forms import FORMS, NAMES
+from dpsql.session.cache.canonical_text import NoCanonicalForm, Writer, form
 from dpsql.session.prepare import Terms, prepare
 
 GOLDEN = Path(__file__).parent / "golden" / "keys.json"
@@ -442,7 +443,7 @@ def check_unknown_kinds_have_no_key(_: Path | None = None) -> None:
     assert canonical.canonical(odd, None, None) is None
     assert "Sieve" in canonical.explain(odd)
     for value in (object(), {1: 2}, {1}, b"bytes", complex(1), type, len, [object()]):
-        with pytest.raises(NotCanonical):
+        with pytest.raises(NoCanonicalForm):
             Writer(FORMS, NAMES).digest(value)
 
 
@@ -459,9 +460,9 @@ def check_a_name_is_one_function(_: Path | None = None) -> None:
     for function in functions.FUNCTIONS.values():
         assert Writer(FORMS, NAMES).digest(function)
         twin = replace(function, kernel=lambda _kind, vectors: vectors[0])
-        with pytest.raises(NotCanonical):
+        with pytest.raises(NoCanonicalForm):
             Writer(FORMS, NAMES).digest(twin)
-        with pytest.raises(NotCanonical):
+        with pytest.raises(NoCanonicalForm):
             Writer(FORMS, NAMES).digest(replace(function, name="another"))
     digests = {Writer(FORMS, NAMES).digest(each) for each in functions.FUNCTIONS.values()}
     assert len(digests) == len(functions.FUNCTIONS)
@@ -479,7 +480,7 @@ def test_a_class_that_is_like_another_has_no_part_in_its_form():
 
     Scan2.__name__ = "Scan"
     (scan,) = [each for each in _held(canonical._measured(release_of(BASE)), {}) if type(each) is Scan][:1]
-    with pytest.raises(NotCanonical):
+    with pytest.raises(NoCanonicalForm):
         Writer(FORMS, NAMES).digest(Scan2(scan.table, scan.name))
 
 

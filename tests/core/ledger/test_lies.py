@@ -20,14 +20,18 @@ from dpsql.core.ledger.account import Account, Part
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import FileStore
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.lines import FORMAT, From, Note, UnknownLine
+from dpsql.core.ledger.lines import FORMAT, FormatChange, Note, UnknownLine
 from dpsql.core.ledger.reading import read_line
 from dpsql.core.ledger.units import TableUnit, UnitKind
-from dpsql.core.mechanisms import CubeLaplace
+from dpsql.core.mechanisms.noise import CubeLaplace
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.plan.expressions import Function, Literal
 from dpsql.schema.columns import TableSchema
-from dpsql.session import canonical, canonical_forms, canonical_text, replay, session, table_units
+from dpsql.session import session
+from dpsql.session.cache import cached_answers as replay
+from dpsql.session.cache import canonical_forms, canonical_text
+from dpsql.session.cache import question_key as canonical
+from dpsql.session.tables import table_units
 from tests.core.ledger import checks, test_at_once, test_formats, test_keys, test_partitions, test_units
 from tests.core.ledger.checks import needs_fork
 from tests.core.ledger.checks import session as session_of
@@ -315,7 +319,7 @@ def pass_over_what_has_no_form(patch: Patch) -> None:
     def written(self: Any, value: Any) -> bytes:
         try:
             return honest(self, value)
-        except canonical_text.NotCanonical:
+        except canonical_text.NoCanonicalForm:
             return b"something"
 
     patch.setattr(canonical_text.Writer, "_bytes", written)
@@ -563,7 +567,7 @@ def begin_format_2_without_a_word(patch: Patch) -> None:
 
     def append(self: Ledger, line: Any) -> int:
         self._next = self._next._replace(format=FORMAT)
-        return 0 if isinstance(line, From) else honest(self, line)
+        return 0 if isinstance(line, FormatChange) else honest(self, line)
 
     patch.setattr(Ledger, "_append", append)
 

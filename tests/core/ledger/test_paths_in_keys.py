@@ -8,7 +8,7 @@ import pytest
 
 import dpsql
 from dpsql.schema.columns import TableSchema
-from dpsql.session import canonical_forms
+from dpsql.session.cache import canonical_forms
 
 CUSTOMERS = pd.DataFrame({"customer": [1, 2, 3], "region": ["a", "b", "a"]})
 ITEMS = pd.DataFrame({"of": range(100)})

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.core.cost import FREE, Cost, total_of
-from dpsql.core.events import Approx, Concentrated, Gaussian, Laplace, Pure
+from dpsql.core.events import ApproximateStep, Concentrated, Gaussian, Laplace, Pure
 from dpsql.core.ledger import lines as ledger_lines
 from dpsql.core.ledger import reading
 from dpsql.core.ledger.account import Account, Part
 from dpsql.core.ledger.lines import (
     Answer,
+    BudgetRenewal,
     Claim,
-    Dropped,
+    DroppedClaim,
     Entry,
-    From,
+    FormatChange,
     Line,
     Note,
     Process,
-    Renewed,
     UnitOf,
     UnknownLine,
 )
@@ -34,7 +34,7 @@ from dpsql.core.ledger.units import Place, TableUnit, UnitKind
 SALT = "0123456789abcdef" * 4
 TIME = "2026-11-22T18:00:00.000001Z"
 COST = Cost(Fraction(1, 3), Fraction(1, 10**9), Fraction(1, 18), Fraction(1, 10**10))
-EVENTS = (Pure(0.5), Approx(0, 1e-9), Laplace(2, 3, 4), Gaussian(5), Concentrated(Fraction(1, 7)))
+EVENTS = (Pure(0.5), ApproximateStep(0, 1e-9), Laplace(2, 3, 4), Gaussian(5), Concentrated(Fraction(1, 7)))
 PART = Part("people", "state#0123456789abcdef", 'text:é"\\\n')
 LINES: dict[str, Line] = {
     "a charge": Entry(TIME, None, "SELECT 1", Cost.of(Fraction(1, 10))),
@@ -49,8 +49,8 @@ LINES: dict[str, Line] = {
     "a path": UnitOf(TIME, TableUnit("a", UnitKind.PATH, tuple(Place(t, "x", "text") for t in ("a", "b", "b")))),
     "a claim": Claim(TIME, "2:k", Process("machine", 77, "12345")),
     "an odd claim": Claim(TIME, 'k"}', Process('m"},{"', 0, "")),
-    "a claim given up": Dropped(TIME, 77),
-    "a new total": Renewed(TIME, Fraction(5), Fraction(1, 10**6), 'the board\'s word: "more"'),
+    "a claim given up": DroppedClaim(TIME, 77),
+    "a new total": BudgetRenewal(TIME, Fraction(5), Fraction(1, 10**6), 'the board\'s word: "more"'),
 }
 
 
@@ -120,7 +120,7 @@ def test_both_ways_to_read_format_1_take_the_same(name: str):
         f'{{"kind":"new total","salt":"{SALT}","time":"{TIME}"}}',
         f'{{"kind":"\\u001b[31m","salt":"{SALT}","time":"{TIME}"}}',
         f'{{"kind":7,"salt":"{SALT}","time":"{TIME}"}}',
-        ledger_lines.write(From(TIME, 3), SALT),
+        ledger_lines.write(FormatChange(TIME, 3), SALT),
     ],
 )
 def test_what_a_later_version_wrote_is_refused_as_that(text: str):

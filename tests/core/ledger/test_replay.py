@@ -16,8 +16,8 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.ledger import Ledger
 from dpsql.errors import BudgetExceeded, InvalidArgument
 from dpsql.plan.expressions import Vector
-from dpsql.release.release import Released
-from dpsql.session.released_text import from_bytes, to_bytes
+from dpsql.release.release import ReleasedValues
+from dpsql.session.cache.released_text import from_bytes, to_bytes
 from tests.core.ledger import checks
 from tests.core.ledger.checks import COUNT, fork, needs_fork, session, values
 
@@ -356,7 +356,7 @@ def test_keys_and_values_come_back_to_the_last_bit(cells: Any, valid: bool | Non
     number = len(cells)
     marks = None if valid is None else np.array([(i % 2 == 0) == valid for i in range(number)], dtype=bool)
     numbers = np.resize(np.array([*REALS, float("nan")]), (count, number)).astype(float)
-    released = Released((Vector(cells, marks), Vector(np.arange(number))), numbers)
+    released = ReleasedValues((Vector(cells, marks), Vector(np.arange(number))), numbers)
     again = from_bytes(to_bytes(released))
     assert [_bits(key) for key in again.keys] == [_bits(key) for key in released.keys]
     assert again.values.shape == numbers.shape

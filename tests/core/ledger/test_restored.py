@@ -17,7 +17,7 @@ from dpsql.core.ledger.account import Part
 from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import open_ledger
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.share_lines import Failed
+from dpsql.core.ledger.share_lines import FailedRequest
 from dpsql.core.ledger.sharing import Request
 from dpsql.core.ledger.text import Rules
 from dpsql.core.loss import PrivacyLoss
@@ -241,4 +241,4 @@ def test_failures_are_lines_as_before(owner: Ledger, tmp_path: Path):
     """Nothing here needs a line that earlier versions do not know."""
     asked(tmp_path / "l", "a", answer=False)
     owner.restored("put back")
-    assert Failed("", 1, "error").words["reason"] in owner.to_json()
+    assert FailedRequest("", 1, "error").words["reason"] in owner.to_json()

@@ -19,7 +19,7 @@ from dpsql.core.ledger.budget import Budget
 from dpsql.core.ledger.file import open_ledger
 from dpsql.core.ledger.filters import Filter
 from dpsql.core.ledger.ledger import Ledger
-from dpsql.core.ledger.share_lines import Failed
+from dpsql.core.ledger.share_lines import FailedRequest
 from dpsql.core.ledger.sharing import Request
 from dpsql.core.ledger.text import Rules
 from dpsql.core.loss import PrivacyLoss
@@ -368,5 +368,5 @@ def test_a_charge_that_is_used_twice_is_caught(path: Path):
 
 def test_a_failure_of_no_request_stops_nobody():
     shares = shares_module.Shares()
-    shares.enter(Failed("", 7, "died"))
+    shares.enter(FailedRequest("", 7, "died"))
     assert (shares.failures, shares.failed) == ({}, {7: "died"})

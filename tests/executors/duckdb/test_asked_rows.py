@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.sql import asked_rows, sources
+from dpsql.executors.sql import semi_joins as asked_rows
+from dpsql.executors.sql import sources
 from tests.executors.contract import differences, session
 
 HAS = "EXISTS (SELECT 1 FROM b WHERE b.who = a.who AND b.k = a.k AND b.x > a.x)"
@@ -96,7 +97,7 @@ def forget_other_predicates(patch: pytest.MonkeyPatch) -> None:
 
     def asked(node: Any) -> Any:
         parts = honest(node)
-        return parts and asked_rows.Asked(parts.source, parts.marks, ())
+        return parts and asked_rows.SemiJoin(parts.source, parts.marks, ())
 
     patch.setattr(sources, "asked", asked)
 

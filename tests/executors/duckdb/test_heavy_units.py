@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import pairing
+from dpsql.executors.pandas.joins import pairing
 from dpsql.executors.sql import sources
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, differences, session

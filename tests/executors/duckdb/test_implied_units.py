@@ -12,10 +12,11 @@ import pytest
 
 import dpsql
 from dpsql.errors import QueryRefused
-from dpsql.executors.duckdb import executor, seen_in_files
-from dpsql.executors.pandas import pairing
+from dpsql.executors.duckdb import executor
+from dpsql.executors.duckdb import file_facts as seen_in_files
+from dpsql.executors.pandas.joins import pairing
 from dpsql.executors.sql import sources
-from dpsql.executors.sql.seen import NOTHING
+from dpsql.executors.sql.column_facts import NOTHING
 from dpsql.testing import Integers, insecure_exact
 from tests.executors.contract import KEY, TERMS, differences, session, several_tables_queries
 from tests.sql import join_queries

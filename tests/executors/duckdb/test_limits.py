@@ -19,7 +19,7 @@ import dpsql
 from dpsql.executors.duckdb import dialect
 from dpsql.executors.pandas.hashing import _limbs_of_reals
 from dpsql.executors.sql import limits
-from dpsql.executors.sql.above_limits import Limits
+from dpsql.executors.sql.limit_excess import Limits
 from dpsql.executors.sql.rows import Names
 from dpsql.testing import insecure_exact
 from tests.executors.contract import TERMS, difference, differences, session, several_tables_queries

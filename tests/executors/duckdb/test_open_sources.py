@@ -17,8 +17,9 @@ import dpsql
 from dpsql.errors import InternalError, InvalidSchema
 from dpsql.executors.duckdb import executor, open_sources
 from dpsql.executors.duckdb.files import FileStore
-from dpsql.session import program_questions, query
+from dpsql.session import query
 from dpsql.session import session as sessions
+from dpsql.session.multi_step import queries as program_questions
 from tests.lies import Patch, assert_caught
 
 COUNT = "SELECT COUNT(*) AS n FROM t"

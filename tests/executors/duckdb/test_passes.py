@@ -13,7 +13,8 @@ import pytest
 
 import dpsql
 from dpsql.errors import InternalError
-from dpsql.executors.duckdb import executor, passes
+from dpsql.executors.duckdb import executor
+from dpsql.executors.duckdb import unit_chunks as passes
 from dpsql.executors.duckdb.instance import lock, opened
 from dpsql.executors.pandas.executor import PandasExecutor
 from dpsql.executors.resources import Resources

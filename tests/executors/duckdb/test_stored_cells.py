@@ -16,7 +16,7 @@ import dpsql
 from dpsql.errors import InvalidSchema
 from dpsql.executors.duckdb.cells import cell_text, identity_text
 from dpsql.executors.duckdb.instance import lock, opened
-from dpsql.executors.pandas.exact_values import canonical
+from dpsql.executors.pandas.columns.exact_values import canonical
 from dpsql.schema.columns import Type
 from dpsql.testing import Integers, insecure_exact
 from tests.executors.contract import KEY, TERMS, difference, session

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.duckdb import executor, seen_in_files
+from dpsql.executors.duckdb import executor
+from dpsql.executors.duckdb import file_facts as seen_in_files
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, differences, session
 

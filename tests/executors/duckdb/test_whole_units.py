@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import large_units, slices
+from dpsql.executors.pandas import unit_chunks as slices
+from dpsql.executors.pandas.units import large_units
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, differences, session
 

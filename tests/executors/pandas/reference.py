@@ -19,17 +19,17 @@ import numpy as np
 
 from dpsql.core.exact import (
     SHARE_STEPS,
+    CellPart,
     CountDistinct,
     CountRows,
     Edges,
     ExactPlan,
     ExactTable,
     GridCounts,
-    InCell,
     LatticeProduct,
     LatticeShare,
     LatticeSum,
-    Leading,
+    LeadingDigits,
     Part,
 )
 from dpsql.plan.expressions import Call, Column, Expr, Literal
@@ -105,12 +105,12 @@ def point(grid: GridCounts, row: Row) -> int | None:
     held = value(of.value, row)
     if held is None:
         return None
-    if isinstance(of, Leading):
+    if isinstance(of, LeadingDigits):
         return leading(of, float(held))
     return bisect_left(of.edges, float(held)) if isinstance(of, Edges) else steps(of, held) - of.least
 
 
-def leading(of: Leading, number: float) -> int:
+def leading(of: LeadingDigits, number: float) -> int:
     """By the number itself, in place of its bits: 2^e (1 + f) with f in [0, 1), or 2^-1022 f below 2^-1022."""
     size, digits = abs(number), 2**of.digits
     if math.isinf(size):
@@ -147,7 +147,7 @@ def found(table: ExactTable) -> Exact:
 
 def adds(part: Part, row: Row) -> int:
     """The integer that one row adds."""
-    if isinstance(part, InCell):
+    if isinstance(part, CellPart):
         true = [number for number, each in enumerate(part.alternatives, 1) if value(each, row) is True]
         return adds(part.of, row) if true[:1] == [part.number] else 0
     if isinstance(part, CountRows):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpsql.core.exact import CountRows, InCell, LatticeProduct, LatticeShare, LatticeSum, Part
+from dpsql.core.exact import CellPart, CountRows, LatticeProduct, LatticeShare, LatticeSum, Part
 from dpsql.plan.expressions import Expr
 from dpsql.plan.nodes import Filter
 from dpsql.release.release import Release
@@ -51,8 +51,8 @@ def parts_of(made: Release) -> tuple[Part, ...]:
     return tuple(part for part in made.exact.parts if isinstance(part, kinds))
 
 
-def in_cells(parts: tuple[Part, ...], given: tuple[Expr, ...]) -> tuple[InCell, ...]:
-    return tuple(InCell(part, given, number) for number in range(1, len(given) + 1) for part in parts)  # type: ignore[arg-type]
+def in_cells(parts: tuple[Part, ...], given: tuple[Expr, ...]) -> tuple[CellPart, ...]:
+    return tuple(CellPart(part, given, number) for number in range(1, len(given) + 1) for part in parts)  # type: ignore[arg-type]
 
 
 QUERIES = (

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import database, pairing
+from dpsql.executors.pandas import database
+from dpsql.executors.pandas.joins import pairing
 from dpsql.testing import insecure_exact
 from tests.executors.contract import KEY, TERMS, session
 

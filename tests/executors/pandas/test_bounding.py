@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import dpsql
 from dpsql.core.unit import ContributionBound
 from dpsql.executors.keyed_hash import PRIME, HashKey, limbs_of
-from dpsql.executors.pandas import bounding, hashing
-from dpsql.executors.pandas.bounding import distinct_pairs, keep_groups, keep_rows, pair_codes
-from dpsql.executors.pandas.hashing import Hashed, numbers_of, started
+from dpsql.executors.pandas import hashing
+from dpsql.executors.pandas.hashing import HashedRows, numbers_of, started
+from dpsql.executors.pandas.units import bounding
+from dpsql.executors.pandas.units.bounding import distinct_pairs, keep_groups, keep_rows, pair_codes
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type
 
@@ -420,11 +421,11 @@ PINNED = {
 }
 
 
-def polynomial(key: bytes, vector: Vector, kind: Type) -> Hashed:
+def polynomial(key: bytes, vector: Vector, kind: Type) -> HashedRows:
     return hashing.hash_vector(HashKey.of(key), vector, limbs_of(kind))
 
 
-def combine(key: bytes, columns: list[Hashed]) -> Any:
+def combine(key: bytes, columns: list[HashedRows]) -> Any:
     """The hashes of rows of these columns."""
     found = HashKey.of(key)
     return numbers_of(hashing.combine(found, [started(found, len(columns[0])), *columns]), found.lanes)

@@ -14,10 +14,11 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import columns
-from dpsql.executors.pandas.columns import ColumnStore, same_memory
+from dpsql.executors.pandas.columns import declared_columns as columns
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore, same_memory
 from dpsql.schema.declaration import Declaration, resolve
-from dpsql.session import prepare, trial
+from dpsql.session import dry_run as trial
+from dpsql.session import prepare
 from dpsql.session import run as answer
 from dpsql.sources.frames import stored_columns
 from tests.executors.pandas.arrow_columns import arrow, needs_arrow, wrapped

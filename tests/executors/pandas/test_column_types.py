@@ -21,7 +21,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, date_of, timestamp_of
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, resolve

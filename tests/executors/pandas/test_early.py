@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import early, pairing
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.gathering import some_of
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.gathering import some_of
+from dpsql.executors.pandas.joins import early_filters as early
+from dpsql.executors.pandas.joins import pairing
 from dpsql.executors.pandas.relations import Relation
 from dpsql.plan.nodes import Source
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
@@ -64,7 +65,7 @@ def tables(*, unique: bool = True) -> dict[str, dpsql.Table]:
     }
 
 
-def after_all(self: early.Early, node: Source, rows: Relation) -> Relation:
+def after_all(self: early.EarlyFilters, node: Source, rows: Relation) -> Relation:
     return rows
 
 
@@ -76,7 +77,7 @@ def test_the_same_integers_on_both_engines_and_without(monkeypatch: pytest.Monke
         found = [insecure_exact(session(tables(), "pandas"), sql, KEY, **TERMS) for sql in QUERIES]
     assert len(kept) >= 2 * len(QUERIES)  # rows were left out
     assert differences(session(tables(), "duckdb"), session(tables(), "pandas"), QUERIES[::4]) == []
-    monkeypatch.setattr(early.Early, "after", after_all)
+    monkeypatch.setattr(early.EarlyFilters, "after", after_all)
     assert [insecure_exact(session(tables(), "pandas"), sql, KEY, **TERMS) for sql in QUERIES] == found
 
 
@@ -86,7 +87,7 @@ def test_pairs_of_keys_that_are_not_unique_are_counted_of_all_rows(most: int, mo
     monkeypatch.setattr(pairing, "MOST_PAIRS", most)
     held = session(tables(unique=False), "pandas")
     found = [insecure_exact(held, sql, KEY, **TERMS) for sql in QUERIES]
-    monkeypatch.setattr(early.Early, "after", after_all)
+    monkeypatch.setattr(early.EarlyFilters, "after", after_all)
     assert [insecure_exact(held, sql, KEY, **TERMS) for sql in QUERIES] == found
 
 
@@ -94,7 +95,7 @@ def test_to_count_them_of_the_rows_that_pass_gives_other_integers(monkeypatch: p
     monkeypatch.setattr(pairing, "MOST_PAIRS", 60)
     held = session(tables(unique=False), "pandas")
     found = [insecure_exact(held, sql, KEY, **TERMS) for sql in QUERIES]
-    monkeypatch.setattr(early.Early, "give_up", lambda _: False)
+    monkeypatch.setattr(early.EarlyFilters, "give_up", lambda _: False)
     assert [insecure_exact(held, sql, KEY, **TERMS) for sql in QUERIES] != found
 
 

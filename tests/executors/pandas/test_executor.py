@@ -20,15 +20,16 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.core.exact import CountRows, ExactPlan, InCell, LatticeSum
+from dpsql.core.exact import CellPart, CountRows, ExactPlan, LatticeSum
 from dpsql.core.loss import Allowance
-from dpsql.core.reach import sensitivity_of
-from dpsql.core.sensitivity import analyse
+from dpsql.core.sensitivity.norms import sensitivity_of
+from dpsql.core.sensitivity.row_contributions import analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import MissingBounds
-from dpsql.executors.pandas import accumulators, executor, groups
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas import executor, groups
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import PandasExecutor
+from dpsql.executors.pandas.sums import accumulators
 from dpsql.plan.expressions import Column, Fact
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
@@ -36,7 +37,7 @@ from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.sources.frames import stored_columns
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.executors.pandas import reference
 from tests.sql.grammar import Grammar
 from tests.sql.people import BOUNDS, COLUMNS, KEYS, LARGEST_EPSILON, cells, frame
@@ -188,7 +189,7 @@ def row_by_row(release: Release, data: pd.DataFrame, schema: TableSchema) -> Non
     for place in range(len(data)):
         table = PandasExecutor({"t": ColumnStore(data.iloc[[place]], schema)}).execute(release.exact)
         for part, sums in zip(release.exact.parts, table.parts, strict=True):
-            held = part.of if isinstance(part, InCell) else part
+            held = part.of if isinstance(part, CellPart) else part
             low, high = (0, 1) if isinstance(held, CountRows) else (min(0, held.least), max(0, held.most))
             assert all(low <= each <= high for each in sums), part
         steps = release.coordinate_steps(table.parts)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.executors.pandas.inner_aggregates import aggregate, renumber
+from dpsql.executors.pandas.units.inner_aggregates import aggregate, renumber
 from dpsql.plan.expressions import DTYPES, Vector
 from dpsql.schema.columns import Type
 

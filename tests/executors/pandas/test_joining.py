@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsql.executors.pandas.columns import ColumnStore
-from dpsql.executors.pandas.encoding import Encoded
-from dpsql.executors.pandas.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
-from dpsql.executors.pandas.ranking import Numbers, combine, dense_ranks, stable_order
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.columns.encoding import EncodedColumn
+from dpsql.executors.pandas.joins.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
+from dpsql.executors.pandas.sums.ranking import Numbers, combine, dense_ranks, stable_order
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 
@@ -269,7 +269,7 @@ def test_null_where_the_owner_declared_none_is_the_default():
     left, right = store(["a", None, "b"], False).encoded("k"), store(["b", "", "a"], True).encoded("k")
     assert lookup([key_of(left)], [key_of(right)]).tolist() == [2, 1, 0]
     assert lookup([key_of(right)], [key_of(left)]).tolist() == [2, 1, 0]
-    only = Encoded(np.array([-1, -1], dtype=np.int32), Vector(np.array([0]), np.array([False])), True)
+    only = EncodedColumn(np.array([-1, -1], dtype=np.int32), Vector(np.array([0]), np.array([False])), True)
     assert lookup([key_of(only)], [plain([0], np.int64)]).tolist() == [-1, -1]
 
 

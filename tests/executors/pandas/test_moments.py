@@ -14,8 +14,9 @@ import pytest
 
 import dpsql
 from dpsql.core.exact import SHARE_STEPS, ExactTable, LatticeProduct, LatticeShare
-from dpsql.executors.pandas import accumulators, groups, points
 from dpsql.executors.pandas import executor as engine
+from dpsql.executors.pandas import groups
+from dpsql.executors.pandas.sums import accumulators, points
 from dpsql.plan.expressions import Call, Expr
 from dpsql.release.release import Release
 from dpsql.schema.columns import TableSchema

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import numbering
-from dpsql.executors.pandas.columns import number
-from dpsql.executors.pandas.encoding import _is_plain, codes_of
-from dpsql.executors.pandas.numbering import numbered_integers, numbered_texts
+from dpsql.executors.pandas.columns import numbering
+from dpsql.executors.pandas.columns.declared_columns import number
+from dpsql.executors.pandas.columns.encoding import _is_plain, codes_of
+from dpsql.executors.pandas.columns.numbering import numbered_integers, numbered_texts
 from dpsql.plan.domains import cells_of
 from dpsql.plan.expressions import Vector
 from dpsql.schema.columns import Type

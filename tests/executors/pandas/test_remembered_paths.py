@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.database import Database
 from dpsql.plan.nodes import Scan
 from tests.lies import Patch, assert_caught

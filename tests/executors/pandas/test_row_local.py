@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.evaluation import evaluator
 from dpsql.plan.evaluation import evaluate
 from dpsql.plan.expressions import DTYPES, Call, Column, Fact, Literal, Vector, call

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas.columns import ColumnStore
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.evaluation import BLOCK, Evaluation, Evaluator, evaluator, evaluators
 from dpsql.executors.pandas.relations import Relation, rows_alone
 from dpsql.plan import evaluation as plans

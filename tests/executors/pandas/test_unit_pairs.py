@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dpsql.core.exact import CountUnits, LatticeSum, UnitMean, UnitTotal
-from dpsql.executors.pandas import unit_sums
-from dpsql.executors.pandas.accumulators import Accumulator, Block
-from dpsql.executors.pandas.kept_rows import Chosen
-from dpsql.executors.pandas.unit_sums import PairCount, PairSum, UnitSum, unit_sum_of
-from dpsql.executors.pandas.unit_totals import UnitPairs
+from dpsql.executors.pandas.sums.accumulators import Accumulator, Block
+from dpsql.executors.pandas.units import unit_sums
+from dpsql.executors.pandas.units.kept_rows import UnitRows
+from dpsql.executors.pandas.units.unit_sums import PairCount, PairSum, UnitSum, unit_sum_of
+from dpsql.executors.pandas.units.unit_totals import UnitPairs
 from dpsql.plan.expressions import Column, Fact, Vector
 from dpsql.schema.columns import Type
 from tests.lies import Patch, assert_caught
@@ -34,9 +34,9 @@ class Rows:
     groups: list[int]
     values: list[int | None]
 
-    def chosen(self) -> Chosen:
+    def chosen(self) -> UnitRows:
         groups = np.array(self.groups, dtype=np.int64)
-        return Chosen(np.array(self.units, dtype=np.int64), groups, groups, by_pairs=True)
+        return UnitRows(np.array(self.units, dtype=np.int64), groups, groups, by_pairs=True)
 
     def blocks(self, size: int) -> list[tuple[Block, dict[Any, Vector]]]:
         made = []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.executors.pandas.unit_totals import unit_means, unit_totals
+from dpsql.executors.pandas.units.unit_totals import unit_means, unit_totals
 
 Row = tuple[int, int, int]
 """Unit, group, step."""

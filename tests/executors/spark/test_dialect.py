@@ -12,7 +12,7 @@ import pytest
 from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.literals import quoted
 from dpsql.executors.spark.session import own_session
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 
 
 def asked(spark: Any, columns: dict[str, Any], listed: str) -> list[Any]:
@@ -44,7 +44,7 @@ def test_texts_are_written_as_they_are(spark: Any):
     texts = ["", "\0", "it's", '"', "\\", "\\u0041", "${x}", "%_", "é", "𝒳", "\n", "--", "/*", "`"]
     (row,) = asked(spark, {"a": [1]}, ", ".join(f"{quoted(text)} AS t{place}" for place, text in enumerate(texts)))
     assert list(row) == texts
-    with pytest.raises(Lacking, match="half a character"):
+    with pytest.raises(MissingFeature, match="half a character"):
         quoted("\ud800")
 
 

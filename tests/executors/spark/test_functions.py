@@ -16,7 +16,7 @@ import pytest
 from dpsql.executors.spark import functions, number_functions
 from dpsql.executors.spark.dialect import SPARK_SQL
 from dpsql.executors.spark.session import own_session
-from dpsql.executors.sql.dialect import Lacking
+from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Call, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
@@ -75,7 +75,7 @@ def batches(uses: Sequence[Use], lists: Lists) -> dict[Columns, list[Asked]]:
             ]
             try:
                 text = SPARK_SQL.call(expr, texts)
-            except Lacking:
+            except MissingFeature:
                 continue
             rows = tuple(tuple(row[place] for place in places) for row in rows_of(args))
             held.setdefault((tuple(use.kinds[place] for place in places), rows), []).append((use, expr, text))
@@ -139,7 +139,7 @@ def test_a_function_without_a_text_is_lacking():
     stranger = next(use for use in USES if use.function.name == "real_to_text")
     expr = typed(stranger, grid(stranger, {}, nullable=True))
     assert expr is not None
-    with pytest.raises(Lacking, match="CAST of a REAL to text"):
+    with pytest.raises(MissingFeature, match="CAST of a REAL to text"):
         SPARK_SQL.call(expr, ["a0"])
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.executors.pandas import pairing
+from dpsql.executors.pandas.joins import pairing
 from tests.executors.contract import (
     differences,
     function_queries,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from dpsql.core.sensitivity import Analysis, Contribution, Measured, analyse
+from dpsql.core.sensitivity.row_contributions import Analysis, Contribution, MeasuredAggregation, analyse
 from dpsql.core.unit import Neighbours
 from dpsql.errors import QueryRefused
 from dpsql.plan.query import Query, format_plan
 from dpsql.schema.columns import Type
-from dpsql.schema.declaration import Declaration, Stored, resolve
+from dpsql.schema.declaration import Declaration, StoredColumn, resolve
 from dpsql.sql import plan_of
-from dpsql.sql.catalog import Catalog
+from dpsql.sql.names.catalog import Catalog
 from tests.core.norms import norms
 
 FOLDER = Path(__file__).parent
@@ -29,18 +29,18 @@ REGEN = os.environ.get("DPSQL_REGEN") == "1"
 PEOPLE = resolve(
     "people",
     [
-        Stored("age", Type.INTEGER, nullable=False, storage="int64"),
-        Stored("hours", Type.INTEGER, nullable=True, storage="Int64"),
-        Stored("year", Type.INTEGER, nullable=False, storage="int64"),
-        Stored("income", Type.REAL, nullable=True, storage="float64"),
-        Stored("change", Type.REAL, nullable=True, storage="float64"),
-        Stored("score", Type.REAL, nullable=True, storage="float64"),
-        Stored("sex", Type.TEXT, nullable=True, storage="str"),
-        Stored("region", Type.TEXT, nullable=True, storage="str"),
-        Stored("city", Type.TEXT, nullable=True, storage="str"),
-        Stored("member", Type.BOOLEAN, nullable=False, storage="bool"),
-        Stored("active", Type.BOOLEAN, nullable=True, storage="boolean"),
-        Stored("born", Type.OTHER, nullable=True, storage="datetime64[us]"),
+        StoredColumn("age", Type.INTEGER, nullable=False, storage="int64"),
+        StoredColumn("hours", Type.INTEGER, nullable=True, storage="Int64"),
+        StoredColumn("year", Type.INTEGER, nullable=False, storage="int64"),
+        StoredColumn("income", Type.REAL, nullable=True, storage="float64"),
+        StoredColumn("change", Type.REAL, nullable=True, storage="float64"),
+        StoredColumn("score", Type.REAL, nullable=True, storage="float64"),
+        StoredColumn("sex", Type.TEXT, nullable=True, storage="str"),
+        StoredColumn("region", Type.TEXT, nullable=True, storage="str"),
+        StoredColumn("city", Type.TEXT, nullable=True, storage="str"),
+        StoredColumn("member", Type.BOOLEAN, nullable=False, storage="bool"),
+        StoredColumn("active", Type.BOOLEAN, nullable=True, storage="boolean"),
+        StoredColumn("born", Type.OTHER, nullable=True, storage="datetime64[us]"),
     ],
     Declaration.of(
         bounds={"age": (17, 90), "hours": (1, 99), "income": (0, 200_000), "change": (-5, 3)},
@@ -86,7 +86,7 @@ def _measures(unbounded: Analysis, bounded: Analysis) -> list[str]:
     return lines
 
 
-def _argument(measured: Measured) -> str:
+def _argument(measured: MeasuredAggregation) -> str:
     argument = measured.aggregation.argument
     if argument is None:
         return "every row"

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from dpsql.errors import LedgerError
 from dpsql.owner.access import Grant, token_hash
 from dpsql.remote.server.guard import body_of, response_of
-from dpsql.remote.server.pages.asked import fields_of
+from dpsql.remote.server.pages.ask_form import fields_of
 from dpsql.remote.server.pages.visits import LIFE, Visits
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.service import Service

@@ -11,18 +11,18 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dpsql.answer.declared import facts_of, whose
-from dpsql.core.ledger.filters import Remaining
+from dpsql.answer.declared_facts import facts_of, whose
+from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.core.loss import show
 from dpsql.errors import DPSQLError, InvalidArgument
 from dpsql.owner.access import Grant
-from dpsql.remote.facts import Declared, cost_of, quote_of, remaining_of
-from dpsql.remote.server.drawing import FORMS, SVG, answer_of
+from dpsql.remote.facts import DeclaredTables, cost_of, quote_of, remaining_of
 from dpsql.remote.server.guard import body_of, in_json
 from dpsql.remote.server.job import Job
-from dpsql.remote.server.pages.asked import Asked, Price, fields_of, left_in_words
+from dpsql.remote.server.pages.ask_form import AskForm, Price, fields_of, left_in_words
 from dpsql.remote.server.pages.door import FORM, Pages
 from dpsql.remote.server.pages.tables import PageTable, shortened
+from dpsql.remote.server.plot_process import FORMS, SVG, answer_of
 from dpsql.remote.server.problems import Problem
 from dpsql.remote.server.service import seen_within
 from dpsql.schema.columns import ColumnSchema
@@ -57,13 +57,13 @@ class Trouble:
 
 async def ask_page(pages: Pages, _request: Request, grant: Grant) -> Response:
     """An empty form."""
-    return await _form(pages, grant, Asked.new())
+    return await _form(pages, grant, AskForm.new())
 
 
 async def _form(
     pages: Pages,
     grant: Grant,
-    asked: Asked,
+    asked: AskForm,
     status: int = 200,
     *,
     price: Price | None = None,
@@ -86,7 +86,7 @@ async def _form(
     )
 
 
-async def _budget(pages: Pages, grant: Grant) -> tuple[str, Remaining]:
+async def _budget(pages: Pages, grant: Grant) -> tuple[str, RemainingBudget]:
     """The share's epsilon in words, and what is left."""
     said = await _told(pages, grant, "budget")
     return show(Fraction(said["epsilon"])), remaining_of(said["remaining"])
@@ -102,7 +102,7 @@ async def _told(pages: Pages, grant: Grant, operation: str, **words: Any) -> dic
 async def price_page(pages: Pages, request: Request, grant: Grant) -> Response:
     """The form as it was filled in, with what the question would cost and how it would be answered; for a script the
     price alone."""
-    asked = Asked.of(fields_of(await body_of(request, FORM)))
+    asked = AskForm.of(fields_of(await body_of(request, FORM)))
     script = request.headers.get("accept", "").partition(",")[0].strip() == "application/json"
     try:
         price = await _price(pages, grant, asked)
@@ -117,7 +117,7 @@ async def price_page(pages: Pages, request: Request, grant: Grant) -> Response:
 
 
 async def _refused(
-    pages: Pages, grant: Grant, asked: Asked, trouble: Trouble, status: int, *, script: bool
+    pages: Pages, grant: Grant, asked: AskForm, trouble: Trouble, status: int, *, script: bool
 ) -> Response:
     if not script:
         return await _form(pages, grant, asked, status, trouble=trouble)
@@ -125,7 +125,7 @@ async def _refused(
     return in_json({"trouble": words})
 
 
-async def _price(pages: Pages, grant: Grant, asked: Asked) -> Price | Trouble:
+async def _price(pages: Pages, grant: Grant, asked: AskForm) -> Price | Trouble:
     """Raises InvalidArgument for a field that is filled in wrong."""
     terms = asked.terms()
     status, said = await pages.service.plan(grant, "prices", batch=([terms], False))
@@ -137,7 +137,7 @@ async def _price(pages: Pages, grant: Grant, asked: Asked) -> Price | Trouble:
 
 async def ask(pages: Pages, request: Request, grant: Grant) -> Response:
     """Charge and answer a question whose price was shown; of another one show the price."""
-    asked = Asked.of(fields_of(await body_of(request, FORM)))
+    asked = AskForm.of(fields_of(await body_of(request, FORM)))
     try:
         terms = asked.terms()
     except InvalidArgument as error:
@@ -165,7 +165,7 @@ async def ask(pages: Pages, request: Request, grant: Grant) -> Response:
 
 async def rehearse(pages: Pages, request: Request, grant: Grant) -> Response:
     """An answer over made-up rows, which costs nothing and has no link."""
-    asked = Asked.of(fields_of(await body_of(request, FORM)))
+    asked = AskForm.of(fields_of(await body_of(request, FORM)))
     try:
         terms = asked.terms()
     except InvalidArgument as error:
@@ -196,7 +196,7 @@ async def answer(pages: Pages, request: Request, grant: Grant) -> Response:
 
 
 def _answer_page(
-    pages: Pages, grant: Grant, said: Mapping[str, Any], asked: Asked, *, name: str = "", explanation: str = ""
+    pages: Pages, grant: Grant, said: Mapping[str, Any], asked: AskForm, *, name: str = "", explanation: str = ""
 ) -> Response:
     result = answer_of(said)
     _, panels = result.parts_to_draw(0.95)
@@ -223,7 +223,7 @@ async def _job(pages: Pages, request: Request, grant: Grant) -> Job:
     return job
 
 
-def _asked_of(job: Job) -> Asked:
+def _asked_of(job: Job) -> AskForm:
     """The form as it would be filled in to ask this again."""
     terms = job.message["terms"]
     fields = {
@@ -233,7 +233,7 @@ def _asked_of(job: Job) -> Asked:
     fields["params"] = "\n".join(
         f"{name} = {_typed(value, quoted=True)}" for name, value in terms.get("params", {}).items()
     )
-    return Asked.new(fields)
+    return AskForm.new(fields)
 
 
 def _typed(value: Any, *, quoted: bool = False) -> str:
@@ -279,7 +279,7 @@ async def history(pages: Pages, _request: Request, grant: Grant) -> Response:
 
 async def tables(pages: Pages, _request: Request, grant: Grant) -> Response:
     """What is declared of the tables that may be read."""
-    declared = Declared.of(await _told(pages, grant, "tables"))
+    declared = DeclaredTables.of(await _told(pages, grant, "tables"))
     shown = [
         {"name": each.name, "whose": whose(each), "columns": [_facts_of(column) for column in each.columns]}
         for each in declared.tables.values()

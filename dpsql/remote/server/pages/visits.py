@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpsql.core.samplers import fresh_key
+from dpsql.core.mechanisms.samplers import fresh_key
 
 LIFE, ROTATION, GRACE = 12 * 3600.0, 15 * 60.0, 60.0
 """Seconds from the token to the end, until a cookie is replaced, and for which the one before still holds."""

@@ -1,0 +1,85 @@
+"""How far off values that are drawn may be: in rows, and by what a grid that is too coarse hides."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.answer.explanation_tree import FREE, Gaps, Price, PrivateSelection, SelectionError
+from dpsql.answer.query_wording import QueryWording
+from dpsql.plan.aggregates import Aggregation
+from dpsql.release.choices import EXACT, Draw
+from dpsql.release.parts import ChosenPoint
+from dpsql.release.release import Release, ReleasedValues
+from dpsql.schema.columns import Type
+
+_LEVEL = 0.95
+
+
+def asked_of(release: Release, draw: Draw) -> tuple[Aggregation, ...]:
+    """The aggregations that a draw gives."""
+    pairs = zip(release.query.plan.aggregations, release.estimates, strict=True)
+    return tuple(each for each, estimate in pairs if estimate.chosen and estimate.chosen.place in draw.places)
+
+
+def drawn(release: Release, draw: Draw, price: Price, plain: QueryWording) -> PrivateSelection:
+    """What is said of a draw."""
+    of = asked_of(release, draw)
+    asked = tuple(plain.aggregation(each) for each in of)
+    off, rows = far_off(release, draw), draw.rows_off(_LEVEL)
+    return PrivateSelection(
+        of, asked, draw.mechanism, draw.epsilon, draw.points, rows, off, FREE if off is None else price
+    )
+
+
+def far_off(release: Release, draw: Draw, released: ReleasedValues | None = None) -> SelectionError | None:
+    """How far off a drawn value may be, whatever the data are, and where not all values can be drawn how far apart
+    those are (near what was `released`); None of one that is exact."""
+    if draw.mechanism == EXACT:
+        return None
+    chosen = (each.chosen for each in release.estimates)
+    partial = [each for each in chosen if each is not None and each.place in draw.places and each.partial]
+    gaps = _gaps(partial, released) if partial else None
+    return SelectionError(
+        draw.rows_off(_LEVEL),
+        draw.kind,
+        None if draw.kind.end is None else draw.rank,
+        len(draw.wanted) > 1,
+        bool(partial),
+        gaps,
+    )
+
+
+def is_meaningless(release: Release, draw: Draw) -> bool:
+    """Tell if all values of a draw are NULL since no bounds were found for them."""
+    places = {place for place, each in enumerate(release.estimates) if each.chosen and each.chosen.place in draw.places}
+    return places <= release.meaningless
+
+
+def _gaps(partial: list[ChosenPoint], released: ReleasedValues | None) -> Gaps | None:
+    """How far apart points are, next to the drawn ones where those are given; None where every value of the range is a
+    point. The right value may lie anywhere up to the next point, whatever rows say."""
+    found = [_distances(each, released) for each in partial]
+    least, most = min(float(each.min()) for each in found), max(float(each.max()) for each in found)
+    kind = partial[0].kind
+    if not most or (kind is Type.INTEGER and most <= 1):  # one value, or each whole number is one
+        return None
+    given = released is not None
+    return Gaps(most if given else least, most, kind, near=given and partial[0].points is not None)
+
+
+def _distances(chosen: ChosenPoint, released: ReleasedValues | None) -> NDArray[np.float64]:
+    """Distances to the next points, of those that were drawn or else of all."""
+    if chosen.among is not None:
+        return np.array([chosen.among.apart])
+    if chosen.points is None:
+        return np.array([float(chosen.step)])
+    gaps = np.diff(chosen.points.values.astype(np.float64))
+    if not len(gaps):  # a range of one value
+        return np.zeros(1)
+    if released is None or not released.groups:
+        return gaps
+    drawn = released.values[chosen.place].astype(np.int64)
+    before, behind = np.clip(drawn - 1, 0, len(gaps) - 1), np.clip(drawn, 0, len(gaps) - 1)
+    near: NDArray[np.float64] = np.maximum(gaps[before], gaps[behind])
+    return near

@@ -1,0 +1,1 @@
+"""Noise distributions, the exponential mechanism, and exact samplers."""

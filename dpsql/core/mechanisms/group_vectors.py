@@ -1,0 +1,166 @@
+"""One vector of noise for all public groups together, for people who are in many of few.
+
+Noise for each group by itself is paid for by the sum of what a unit changes in its groups: G groups of a unit make it G
+times as wide. Here the vector of all coordinates of all groups has one draw on the cube, which is paid for by the
+largest change of any one of them, and is about D / sqrt(3) times as wide for a vector of D numbers.
+
+How far a unit moves it (`reach_across`). In a group a unit adds to a coordinate i, which is a combination of parts of
+the group, an integer of [a_i, b_i], which holds 0, for it may have no row there (`reach.ends_of`). To `AllUnits` it
+adds 1, if it has a row in any group; that number is in every group, so that with the factor f_i the coordinate moves by
+x + f_i in every group, x of [a_i, b_i], or by nothing at all, if the unit is in no group. In however many groups it is:
+  Unbounded neighbours: the largest of |a_i + f_i| and |b_i + f_i|.
+  Bounded neighbours: where both of the unit's rows are in some group by x' - x, at most b_i - a_i; where those of one
+table are in none, as above.
+So a count c of at most p rows of a unit, measured as 2 c - p AllUnits, moves by p at most in every group, as c does.
+
+Two groups that a row is in one of for sure (`_either`): where a row is changed, with the number of rows public, one
+group's count goes up by as much as the other's goes down. All of it is one number, and so is its noise: x in the one
+and -x in the other. Their sum has no noise, and needs none, for it is the same in all neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.cost import Cost
+from dpsql.core.exact import AllUnits, CountRows, ExactPlan, Part
+from dpsql.core.mechanisms import samplers
+from dpsql.core.mechanisms.noise import CubeLaplace, GroupVectorSensitivity, Reach
+from dpsql.core.sensitivity.norms import Terms, ends_of, reach_of, sensitivity_of
+from dpsql.core.sensitivity.row_contributions import Analysis
+from dpsql.core.sensitivity.stability import stability
+from dpsql.core.unit import ONE_ROW, Neighbours, Sensitivity
+from dpsql.errors import InternalError
+from dpsql.plan.facts import fact
+from dpsql.plan.query import GroupKey, number_of_cells
+from dpsql.schema.columns import Type
+from dpsql.schema.frozen import dataclass
+
+EACH, ALL, EITHER = "each", "all", "either"
+
+
+def reach_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analysis) -> Reach:
+    """The reach of coordinates of all groups as one vector; the proof is the module's. Raises InternalError for groups
+    that are not public, whose number would tell of people."""
+    largest = max(moves_across(plan, coordinates, analysis), default=0)
+    cells = number_of_cells(plan.keys)
+    sure = _either(plan, analysis)
+    kinds = tuple(_kind([plan.parts[part] for part, _ in terms], sure=sure) for terms in coordinates)
+    across, many = GroupVectorSensitivity(largest, cells, kinds), len(coordinates)
+    if not _of_all(plan.parts, coordinates):
+        return replace(reach_of(plan.parts, coordinates, analysis), across=across)
+    each = cells * largest  # what other laws would have to pay for: no less than the norms that they go by
+    return Reach(each, Fraction(many * cells * largest**2), many, many * each, cells, across=across)
+
+
+def moves_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analysis) -> tuple[int, ...]:
+    """How far a unit moves each coordinate in any one group. Raises InternalError as `reach_across` does."""
+    if not (plan.keys and plan.every_cell and analysis.grouped and analysis.private):
+        raise InternalError("noise for all groups together is for public groups")
+    known = {place for place, part in enumerate(plan.parts) if isinstance(part, AllUnits)}
+    own = [[(part, factor) for part, factor in terms if part not in known] for terms in coordinates]
+    of_all = (sum(factor for part, factor in terms if part in known) for terms in coordinates)
+    bounded = analysis.neighbours is Neighbours.BOUNDED
+    return tuple(
+        max(abs(low + more), abs(high + more), (high - low) * bounded)
+        for (low, high), more in zip(ends_of(plan.parts, own, analysis), of_all, strict=True)
+    )
+
+
+def sensitivity_across(plan: ExactPlan, terms: Terms, analysis: Analysis) -> Sensitivity:
+    """The norms over all groups of one coordinate by itself."""
+    if not _of_all(plan.parts, [terms]):
+        return sensitivity_of(plan.parts, terms, analysis)
+    across = reach_across(plan, [terms], analysis).across
+    assert across is not None  # as it has just been derived
+    return Sensitivity(across.cells * across.largest, math.sqrt(across.cells) * across.largest, across.largest)
+
+
+def _of_all(parts: Sequence[Part], coordinates: Sequence[Terms]) -> bool:
+    """Whether any number of all groups is in the coordinates."""
+    return any(isinstance(parts[part], AllUnits) for terms in coordinates for part, _ in terms)
+
+
+def _either(plan: ExactPlan, analysis: Analysis) -> bool:
+    """Whether there are two groups, of which every row of a public number of rows is in one: no row is left out, each
+    is a unit by itself that changes and stays, and every value of the key is one of the two."""
+    below, all_rows = stability(plan.source), (plan.limits, plan.groups) == (None, None)
+    public = (
+        all_rows and below.every_row and analysis.bounds.rows == ONE_ROW and analysis.neighbours is Neighbours.BOUNDED
+    )
+    return public and len(plan.keys) == 1 and len(plan.keys[0].values or ()) == 2 and _holds_all(plan.keys[0], analysis)
+
+
+def _holds_all(key: GroupKey, analysis: Analysis) -> bool:
+    """Whether every value of a key is among its public ones: both truth values, and never NULL; or what is not on the
+    owner's list counts as NULL, which is."""
+    if key.listed and None in (key.values or ()):
+        return True
+    both = key.expr.type is Type.BOOLEAN and set(key.values or ()) == {False, True}
+    return both and not fact(key.expr, analysis.known).nullable
+
+
+def _kind(parts: Sequence[Part], *, sure: bool) -> str:
+    """What a coordinate of these parts is to all groups; `sure`: of two, every row is in one."""
+    if all(isinstance(part, AllUnits) for part in parts):
+        return ALL
+    return EITHER if sure and all(part == CountRows(None) for part in parts) else EACH
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVectorLaplace(CubeLaplace):
+    """P(x) proportional to exp(-max |x_i| / scale), where x are the coordinates of all groups together, `dimension` of
+    them; `kinds` says which of a group's are its own (see `GroupVectorSensitivity`).
+
+    Privacy: the max norm is one, so the ratio of the probabilities of any outcome is at most exp(largest / scale) by
+    the triangle inequality, whatever the number of coordinates (Hardt, Talwar, STOC 2010, theorem 4.2). A coordinate
+    that is the same in all groups is measured once and said again; of two groups of which one follows from the other,
+    one is measured, and the other is what it leaves of their sum, which all neighbours have in common.
+    """
+
+    kinds: tuple[str, ...] = ()
+
+    @classmethod
+    def calibrate(cls, reach: Reach, epsilon: Fraction) -> GroupVectorLaplace:
+        if reach.across is None:
+            raise ValueError("it is not known how far a unit moves all groups together")
+        across = reach.across
+        scale = CubeLaplace.calibrate(Reach(across.largest, Fraction(0), 1), epsilon).exact_scale
+        return cls(scale, max(1, sum(_numbers(across.kinds, across.cells))), epsilon, across.kinds)
+
+    @property
+    def name(self) -> str:
+        return "discrete_k_norm_of_groups" if self.dimension > 1 else "discrete_laplace_of_two_groups"
+
+    def draw(self, cells: int) -> NDArray[Any]:
+        numbers = _numbers(self.kinds, cells) if cells else []
+        if cells and sum(numbers) != self.dimension:
+            raise ValueError("the noise is for another number of groups")
+        flat = samplers.cube_laplace(self.exact_scale, sum(numbers), 1)[:, 0] if cells else np.zeros(0, dtype=np.int64)
+        drawn = np.zeros((len(self.kinds), cells), dtype=flat.dtype)
+        ends = np.cumsum(numbers)
+        for row, (kind, end, number) in enumerate(zip(self.kinds, ends.tolist(), numbers, strict=False)):
+            drawn[row] = flat[end - number : end] * (np.array([1, -1]) if kind == EITHER else 1)
+        return drawn
+
+    def loss(self, reach: Reach) -> Cost:
+        if reach.across is None or reach.across.kinds != self.kinds:
+            raise ValueError("the reach is of other coordinates than the noise")
+        return Cost.of(max(self.epsilon, Fraction(reach.across.largest) / self.exact_scale))
+
+
+def _numbers(kinds: Sequence[str], cells: int) -> list[int]:
+    """How many numbers each coordinate is in all groups."""
+    return [cells if kind == EACH else 1 for kind in kinds]
+
+
+def dimension_across(reach: Reach) -> int:
+    """How many numbers the vector of all groups has."""
+    return 0 if reach.across is None else sum(_numbers(reach.across.kinds, reach.across.cells))

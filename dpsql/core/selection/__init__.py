@@ -1,0 +1,1 @@
+"""Partition selection: which unknown groups may be shown."""

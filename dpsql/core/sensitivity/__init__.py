@@ -1,0 +1,1 @@
+"""How far neighbouring databases can move exact results."""

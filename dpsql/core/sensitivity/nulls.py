@@ -1,0 +1,39 @@
+"""Which expressions are NULL in the same rows, so that what a row adds to parts of them is nothing at the same time."""
+
+from __future__ import annotations
+
+from dpsql.core.sensitivity.row_contributions import Analysis
+from dpsql.plan.expressions import Call, Expr, Literal
+from dpsql.plan.facts import fact
+
+
+def nulls(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
+    """The expressions of which any is NULL in a row just where `expr` is; none where it never is.
+
+    CASE WHEN y IS NOT NULL THEN x END is NULL just where x or y is: a pair of values reads both so. Any other
+    expression stands for itself. Whether one can be NULL at all is asked for only where it matters: beside others, and
+    where rows are sure to be there; else a NULL is what a row adds that is not there, save to the counts of all."""
+    guarded = _guarded(expr)
+    if guarded is not None:
+        return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
+    return _nulls_of(expr, analysis) if analysis.public_count else frozenset((expr,))
+
+
+def _nulls_of(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
+    guarded = _guarded(expr)
+    if guarded is not None:
+        return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
+    return frozenset((expr,)) if fact(expr, analysis.known).nullable else frozenset()
+
+
+def _guarded(expr: Expr) -> tuple[Expr, Expr] | None:
+    """x and y of CASE WHEN NOT (y IS NULL) THEN x ELSE NULL END."""
+    if not (isinstance(expr, Call) and expr.function.name == "case" and len(expr.args) == 3):
+        return None
+    condition, value, other = expr.args
+    if not (isinstance(other, Literal) and other.value is None and isinstance(condition, Call)):
+        return None
+    inner = condition.args[0] if condition.function.name == "not" else None
+    if isinstance(inner, Call) and inner.function.name == "is_null":
+        return value, inner.args[0]
+    return None

@@ -1,0 +1,1 @@
+"""Columns as blocks of typed values."""

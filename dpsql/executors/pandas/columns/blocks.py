@@ -1,0 +1,200 @@
+"""Columns of NumPy, nullable and Arrow arrays, a block at a time, as values of a declared type.
+
+Nothing here fails on a value: NaN and NaT are NULL, and so is a number that does not fit the type. No column is copied
+as a whole. Limits of time are the caller's to enforce: a moment outside the calendar comes as one outside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsql.executors.pandas.columns.cells import LARGEST_INTEGER, read_cells
+from dpsql.plan.expressions import DTYPES, Array, Bools, Vector
+from dpsql.plan.row_local import laid_out
+from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY
+from dpsql.schema.columns import Key, Type
+from dpsql.schema.frozen import dataclass
+from dpsql.schema.text_values import ReadText
+
+Reader = Callable[[int, int], Vector]
+"""(start, stop) -> the block of those rows."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What ticks since 1970 mean: their unit, whether they are instants or what some wall clock showed, and in which
+    zone instants are shown (None: UTC)."""
+
+    unit: str
+    of_instants: bool = False
+    zone: str | None = None
+    of_dates: bool = False
+    """The column is one of dates, not of times."""
+
+
+_WIDEST = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
+_WIDEST_ARROW = {"b": "bool", "i": "int64", "u": "uint64", "f": "double"}
+_TICKS_A_DAY = {"D": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+_WORD = 8
+_NAT = np.iinfo(np.int64).min
+_OBJECTS_AT_ONCE = 65_536
+
+
+def block_reader(series: pd.Series, kind: Type, fill: Key, zone: str | None = None) -> Reader | None:
+    """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL and instants as clocks
+    of a zone show them (None: UTC); None for a column whose cells are something else."""
+    dtype: Any = series.dtype
+    array: Any = series.array
+    if isinstance(dtype, pd.ArrowDtype):
+        return _arrow_reader(dtype, array.__arrow_array__(), kind, fill, zone)
+    if dtype.kind == "M":
+        clock, ticks = _clock_of(dtype, zone), array.asi8
+        return lambda start, stop: _times(ticks[start:stop], None, clock, kind, fill)
+    if isinstance(dtype, np.dtype) and dtype.kind in _WIDEST:
+        values = series.to_numpy()
+        return lambda start, stop: numbers(values[start:stop], None, kind, fill)
+    if isinstance(array, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
+        return lambda start, stop: numbers(*_nullable(array[start:stop]), kind, fill)
+    return None
+
+
+def read_objects(series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> Vector:
+    """The whole of any other column, cell by cell; Arrow's decimals among them, which it turns into floats that are not
+    always the nearest."""
+    array: Any = series.array
+    starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
+    cells = (array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object) for start in starts)
+    blocks = [read_cells(each, kind, fill, read_text, zone) for each in cells]
+    values = np.concatenate([block.values for block in blocks])
+    valid = np.concatenate([block.where_valid() for block in blocks])
+    return Vector(values, None if valid.all() else valid)
+
+
+def _nullable(block: Any) -> tuple[Array, Bools | None]:
+    """The cells of a nullable array, widened, and which are present."""
+    missing = np.asarray(block.isna(), dtype=bool)
+    kind = block.dtype.kind
+    values = block.to_numpy(dtype=_WIDEST[kind], na_value=False if kind == "b" else 0)
+    return values, ~missing if missing.any() else None
+
+
+def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key, zone: str | None) -> Reader | None:
+    if dtype.kind in _WIDEST:
+        wide = _WIDEST_ARROW[dtype.kind]
+        return lambda start, stop: numbers(*_arrow(chunks, start, stop, wide), kind, fill)
+    if dtype.kind != "M":
+        return None
+    clock = _clock_of(dtype, zone)
+    wide = "int32" if clock.unit == "D" else "int64"
+    return lambda start, stop: _times(*_arrow(chunks, start, stop, wide), clock, kind, fill)
+
+
+def _clock_of(dtype: Any, zone: str | None = None) -> Clock:
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Clock(dtype.unit, of_instants=True, zone=zone)
+    if not isinstance(dtype, pd.ArrowDtype):
+        return Clock(np.datetime_data(dtype)[0])
+    stored: Any = dtype.pyarrow_dtype
+    if str(stored).startswith("date"):
+        return Clock("D" if str(stored).startswith("date32") else "ms", of_dates=True)
+    return Clock(stored.unit, bool(stored.tz), zone if stored.tz else None)
+
+
+def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] | None:
+    """A whole column of numbers, booleans or times as it is stored: the cells, which of them are present (None: all
+    that are not NaN), and what the ticks of times mean. None for any other column, and for floats above 64 bits."""
+    dtype: Any = series.dtype
+    array: Any = series.array
+    clock = _clock_of(dtype) if dtype.kind == "M" else None
+    if isinstance(dtype, pd.ArrowDtype):
+        wide = _WIDEST_ARROW.get(dtype.kind, "int64" if clock else None)
+        if wide is None:
+            return None
+        chunks = array.__arrow_array__()
+        days = clock is not None and clock.unit == "D"
+        cells, valid = _arrow(chunks.cast("int32") if days else chunks, 0, len(series), wide)
+    elif clock is not None:
+        cells, valid = array.asi8, None
+    elif isinstance(array, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
+        cells, valid = _nullable(array)
+    elif isinstance(dtype, np.dtype) and dtype.kind in _WIDEST and dtype.itemsize <= _WORD:
+        return laid_out(series.to_numpy()), None, None
+    else:
+        return None
+    return cells, _without(valid, cells == _NAT) if clock else valid, clock
+
+
+def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools | None]:
+    """The cells of an Arrow column, cast to a type, and which are present."""
+    block = chunks.slice(start, stop - start).cast(wide)
+    if block.null_count == 0:
+        return block.to_numpy(), None
+    present = block.is_valid().to_numpy()
+    return block.fill_null(False if wide == "bool" else 0).to_numpy(), present
+
+
+def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key) -> Vector:
+    """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL."""
+    values = laid_out(values)
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64, copy=False)
+        wrong = np.isnan(values)
+        if kind is Type.INTEGER:
+            wrong |= np.isinf(values) | (np.trunc(values) != values)
+        valid = _without(valid, wrong)
+        if kind is Type.INTEGER:
+            values = np.clip(values if valid is None else np.where(valid, values, 0), -LARGEST_INTEGER, LARGEST_INTEGER)
+    elif kind is Type.INTEGER and values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(LARGEST_INTEGER))
+    if kind is Type.BOOLEAN and values.dtype.kind != "b":
+        valid = _without(valid, (values != 0) & (values != 1))
+    return _filled(values.astype(DTYPES[kind], copy=False), valid, fill)
+
+
+def _times(ticks: Array, valid: Bools | None, clock: Clock, kind: Type, fill: Key) -> Vector:
+    """Ticks as days or microseconds, rounded down."""
+    ticks = laid_out(ticks).astype(np.int64, copy=False)
+    valid = _without(valid, ticks == _NAT)
+    a_day = _TICKS_A_DAY[clock.unit]
+    if kind is Type.DATE and clock.zone is None:
+        return _filled(ticks // a_day, valid, fill)
+    moments = _microseconds(ticks, a_day)
+    if clock.zone is not None:
+        moments = wall_clock(moments, clock.zone)
+    return _filled(moments // MICROSECONDS_A_DAY if kind is Type.DATE else moments, valid, fill)
+
+
+def _microseconds(ticks: Array, a_day: int) -> Array:
+    if a_day == MICROSECONDS_A_DAY:
+        return ticks
+    if a_day > MICROSECONDS_A_DAY:
+        return ticks // (a_day // MICROSECONDS_A_DAY)
+    factor = MICROSECONDS_A_DAY // a_day
+    # No product is too large for 64 bits, and what lies outside the calendar stays so, on the clock of any zone too.
+    lowest, highest = int(MICROSECONDS.lower) // factor - 2 * a_day, int(MICROSECONDS.upper) // factor + 2 * a_day
+    return np.clip(ticks, lowest, highest) * factor
+
+
+def wall_clock(moments: Array, zone: str) -> Array:
+    """What clocks of a zone show at moments of UTC; far outside the calendar no clock is asked."""
+    from dpsql.schema.zones import offsets_of  # most columns hold no instants
+
+    table = offsets_of(zone)
+    held = np.clip(moments, int(MICROSECONDS.lower) - MICROSECONDS_A_DAY, int(MICROSECONDS.upper) + MICROSECONDS_A_DAY)
+    places = np.searchsorted(np.array(table.instants, dtype=np.int64), held, side="right")
+    return np.asarray(held + np.array(table.offsets, dtype=np.int64)[places])
+
+
+def _without(valid: Bools | None, wrong: Bools) -> Bools | None:
+    """The cells that are present and not wrong; None where that is all of them."""
+    if not wrong.any():
+        return valid
+    return ~wrong if valid is None else valid & ~wrong
+
+
+def _filled(values: Array, valid: Bools | None, fill: Key) -> Vector:
+    return Vector(values if valid is None else np.where(valid, values, np.array(fill, values.dtype)), valid)

@@ -1,0 +1,92 @@
+"""Python objects as values of a declared type: the rules by class, after `object_cells` has read a cell."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dpsql.executors.pandas.columns.object_cells import Moment, Plain, plain_cell, text_of
+from dpsql.plan.functions.rules import INTEGERS
+from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, day_number
+from dpsql.schema.columns import Key, Type
+from dpsql.schema.intervals import Interval
+from dpsql.schema.text_values import ReadText
+
+_NUMBERS = (int, float, Decimal, Fraction)  # bool is an int
+
+
+def value_of_object(cell: object, kind: Type, read_text: ReadText, zone: str | None = None) -> Key:
+    """The value of a cell; None where it is NULL or has no value of the type."""
+    try:
+        return _read(plain_cell(cell), kind, read_text, zone)
+    except Exception:  # noqa: BLE001 - a number that its type cannot hold
+        return None
+
+
+def _read(value: Plain, kind: Type, read_text: ReadText, zone: str | None) -> Key:
+    if kind is Type.TEXT:
+        text = text_of(value)
+        return None if text is None else read_text(text)
+    if isinstance(value, str):
+        read = read_text(value)
+        return _held(read, INTEGERS) if kind is Type.INTEGER and read is not None else read
+    if kind.temporal:
+        microseconds = _microseconds(value, zone)
+        if microseconds is None:
+            return None
+        held = _held(microseconds, MICROSECONDS)
+        return held // MICROSECONDS_A_DAY if kind is Type.DATE else held
+    if not isinstance(value, _NUMBERS):
+        return None
+    if kind is Type.BOOLEAN:
+        return truth_of(value)
+    return _integer(value) if kind is Type.INTEGER else _real(value)
+
+
+def truth_of(value: Any) -> bool | None:
+    """Of a number: 0 and 1 are booleans."""
+    return bool(value) if value in (0, 1) else None
+
+
+def _microseconds(value: Plain, zone: str | None) -> int | None:
+    """Of a date its midnight, of a time with a zone what clocks of `zone` show at that instant (None: UTC)."""
+    if isinstance(value, Moment):
+        shown = int(value.nanoseconds // 1_000)
+        return on_clock(shown, zone) if value.zoned else shown
+    return day_number(value) * MICROSECONDS_A_DAY if isinstance(value, date) else None
+
+
+def on_clock(instant: int, zone: str | None) -> int:
+    """What clocks of a zone show at an instant, in microseconds (None: UTC)."""
+    if zone is None:
+        return instant
+    from dpsql.schema.zones import offsets_of  # most columns hold no instants
+
+    table = offsets_of(zone)
+    return instant + table.offsets[bisect_right(table.instants, instant)]
+
+
+def _integer(number: Any) -> int | None:
+    """A fraction or an infinity does not fit."""
+    if isinstance(number, Decimal):  # held before it becomes an integer, which could have a million digits
+        return _held(number, INTEGERS) if number == number.to_integral_value() else None
+    if isinstance(number, float | Fraction):
+        whole = number.is_integer() if isinstance(number, float) else number.denominator == 1
+        return _held(number, INTEGERS) if whole else None
+    return _held(number, INTEGERS)
+
+
+def _real(number: Any) -> float:
+    """The nearest float: of a number beyond them an infinity, which is clipped."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _held(value: Any, limits: Interval) -> int:
+    return int(max(limits.lower, min(limits.upper, value)))

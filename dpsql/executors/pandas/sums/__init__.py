@@ -1,0 +1,1 @@
+"""Exact sums, counts and positions by group."""

@@ -1,0 +1,133 @@
+"""A query whose joins make more rows than are to be held at once, run over some of the privacy units at a time.
+
+No node of a plan brings rows of two units together, and each part of the answer is a sum over units (different values
+are gathered). So the answers over the units of each slice, however the units are divided, add up to the answer over all
+of them: the same integers, and what is kept of a unit is chosen among its own rows as ever. A slice whose joins make
+too many rows is halved. Where that is a single unit, it is run block by block (see `large_units`).
+
+Every private scan is restricted to the rows of the slice's units; public tables stay whole. So a run holds no more than
+the tables, a slice's rows, and the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.exact import ExactPlan, ExactTable
+from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+from dpsql.executors.pandas.database import Database
+from dpsql.executors.pandas.joins.pairing import TooManyRows
+from dpsql.executors.pandas.relations import Relation, Units, merged_units
+from dpsql.executors.pandas.sums.partials import Partial, Totals
+from dpsql.executors.pandas.units import large_units
+from dpsql.executors.pandas.units.large_units import Engine, Work, add_unit
+from dpsql.plan.expressions import Expr
+from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
+from dpsql.schema.frozen import dataclass
+
+MOST_HELD = 1 << 20
+"""So many rows a join makes at once; twice as many, before there are slices, where its sides have as many together."""
+Places = NDArray[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True, repr=False)
+class _Rows:
+    """The rows of one private scan by unit: `order` holds them, those of unit u from `starts[u]` to `starts[u + 1]`."""
+
+    scan: Scan
+    rows: Relation
+    order: Places
+    starts: Places
+
+    def of(self, first: int, last: int) -> Relation:
+        """The rows of the units first..last, in their order."""
+        rows = self.rows.at(np.sort(self.order[self.starts[first] : self.starts[last]]))
+        assert rows.units is not None  # the scan is private
+        rows.units = _close(rows.units)
+        return rows
+
+
+def run(
+    plan: ExactPlan,
+    source: Source,
+    stores: Mapping[str, ColumnStore],
+    *,
+    predicates: tuple[Expr, ...],
+    key: bytes,
+    engine: Engine,
+) -> ExactTable:
+    """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
+    database = Database(stores, source, MOST_HELD, predicates)
+    database.most_alike = min(2 * MOST_HELD, large_units.MOST_WHOLE)
+    try:
+        rows = database.relation(source)
+    except TooManyRows:
+        return run_in_slices(Work(plan, source, predicates, key, engine, database))
+    return engine(plan, rows, database.early.still_to_pass(), key).table()
+
+
+def run_in_slices(work: Work) -> ExactTable:
+    """The exact answer to a plan. What the work's database is given, and its limit, are set here."""
+    work.database.early.give_up()
+    scans, units = _by_unit(work.database, work.source)
+    public = {id(node): work.database.relation(node) for node in _public_nodes(work.source)}
+    totals = Totals(work.plan)
+
+    def answer(first: int, last: int) -> Partial:
+        """That over the rows of the units first..last."""
+        work.database.given = {**public, **{id(each.scan): each.of(first, last) for each in scans}}
+        work.database.most, work.database.most_alike = MOST_HELD, 0
+        return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
+
+    totals.add(answer(0, 0))  # public groups are there without rows too
+    middle = units // 2  # all at once were too many
+    waiting = [(middle, units), (0, middle)] if middle else [(0, units)]
+    while waiting:
+        first, last = waiting.pop()
+        try:
+            totals.add(answer(first, last))
+        except TooManyRows:
+            if last - first > 1:
+                middle = (first + last) // 2
+                waiting += [(middle, last), (first, middle)]
+            else:
+                add_unit(totals, work, MOST_HELD)
+    return totals.table()
+
+
+def _public_nodes(source: Source) -> Iterator[Source]:
+    """The outermost nodes over public tables alone: the same rows for every slice."""
+    if all(scan.table.public for scan in scans_of(source)):
+        yield source
+        return
+    for each in inputs_of(source):
+        yield from _public_nodes(each)
+
+
+def _by_unit(database: Database, source: Source) -> tuple[list[_Rows], int]:
+    """The private scans by unit, and how many units there are. Equal values are one unit in all scans."""
+    scans = {id(scan): scan for scan in scans_of(source) if not scan.table.public}
+    rows = [database.relation(scan) for scan in scans.values()]
+    whose = merged_units([each.units for each in rows if each.units is not None])
+    numbers, private, start = whose.numbers(), [], 0
+    for scan, each in zip(scans.values(), rows, strict=True):
+        codes = numbers[start : start + each.rows]
+        start += each.rows
+        order = np.argsort(codes, kind="stable")
+        nobody = int(np.count_nonzero(codes < 0))
+        counts = np.bincount(codes[codes >= 0], minlength=whose.count)
+        private.append(_Rows(scan, each, order[nobody:], np.concatenate([[0], np.cumsum(counts)])))
+    return private, whose.count
+
+
+def _close(units: Units) -> Units:
+    """The same units by codes that lie close together."""
+    if units.values is None or units.codes is None:
+        return units
+    found, codes = np.unique(units.codes, return_inverse=True)
+    return replace(units, codes=codes, count=len(found), values=units.values.at(found))

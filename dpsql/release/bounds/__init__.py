@@ -1,0 +1,1 @@
+"""Clip bounds that a query chooses privately."""

@@ -1,0 +1,1 @@
+"""Noise and estimates for the levels of grouping sets."""

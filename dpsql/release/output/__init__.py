@@ -1,0 +1,1 @@
+"""From noisy integers to the columns of an answer."""

@@ -1,0 +1,1 @@
+"""The groups that an answer shows."""

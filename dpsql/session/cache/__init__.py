@@ -1,0 +1,1 @@
+"""Cached answers, found by the canonical key of a query."""

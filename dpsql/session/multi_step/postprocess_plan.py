@@ -1,0 +1,99 @@
+"""The post-processing of a query of several steps: SQL over released values and public tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dpsql.answer.program import ProgramExplanation
+from dpsql.answer.result import Result, result_of
+from dpsql.plan.program import Program, Step, handed
+from dpsql.postprocess.database import Statement, run
+from dpsql.postprocess.frames import Frame, no_rows
+from dpsql.release.found_bounds import judged
+from dpsql.release.release import Release, ReleasedValues
+from dpsql.schema.frozen import dataclass
+from dpsql.session.multi_step.release_frames import frame_of
+
+if TYPE_CHECKING:
+    from dpsql.executors.pandas.columns.declared_columns import ColumnStore
+    from dpsql.session.multi_step.prior_releases import PriorReleases
+
+
+@dataclass(frozen=True)
+class PostprocessPlan:
+    """The post-processing over the releases of a query. `places`: the release of each step; `finishes`: the release
+    with the step's own outputs."""
+
+    program: Program
+    places: tuple[int, ...]
+    finishes: tuple[Release, ...]
+    statement: Statement
+    public: Mapping[str, Frame]
+    firsts: tuple[Step, ...]
+    """Of each release the step that it was planned for."""
+    inputs: tuple[tuple[Statement, ...], ...]
+    """Of each release the SQL over earlier ones that it reads, as its step's `inputs` are."""
+    merged: tuple[int, ...]
+    """Of how many releases that were asked for each is made."""
+
+    @property
+    def dry_runs(self) -> tuple[Release, ...]:
+        """The releases with the outputs of each step."""
+        return tuple({id(each): each for each in self.finishes}.values())
+
+    @property
+    def reads_prior_releases(self) -> bool:
+        """Whether a release reads the answers of prior ones."""
+        return any(self.inputs)
+
+    def needs(self, place: int) -> frozenset[int]:
+        """The places of the releases that one reads."""
+        names = {name for each in self.firsts[place].inputs for name in each.reads}
+        pairs = zip(self.program.steps, self.places, strict=True)
+        return frozenset(at for step, at in pairs if step.relation in names)
+
+    def prior(
+        self,
+        releases: Sequence[Release],
+        place: int,
+        released: Mapping[int, ReleasedValues],
+        public: Mapping[str, ColumnStore],
+    ) -> PriorReleases | None:
+        """As of `PreparedQuery.prior`."""
+        inputs, release = self.firsts[place].inputs, releases[place]
+        if not inputs:
+            return None
+        from dpsql.session.multi_step.prior_releases import seen  # most statements have none
+
+        frames = dict(self.public)
+        for at, step, finish in zip(self.places, self.program.steps, self.finishes, strict=True):
+            if at in self.needs(place):
+                frames[step.relation] = frame_of(step, judged(finish, released[at]), released[at])
+        rows = []
+        for each, statement in zip(inputs, self.inputs[place], strict=True):
+            known = {header.name: frames.get(header.name, no_rows(header)) for header in statement.relations}
+            rows.append(run(statement, known, handed(each.parameters)))
+        return seen(inputs, rows, release.query.plan.input, release.query.plan.keys, public)
+
+    def answers(self, released: Mapping[int, ReleasedValues]) -> tuple[Result, ...]:
+        """The answers of the releases that were run."""
+        answers: list[Result] = []
+        for place, release in zip(self.places, self.finishes, strict=True):
+            if place in released:
+                answers.append(result_of(judged(release, released[place]), released[place], ""))
+        return tuple(answers)
+
+    def explanation(self, releases: tuple[Release, ...]) -> ProgramExplanation:
+        """The explanation of all releases together."""
+        reads = tuple(
+            tuple((self._last(each.reads), each.written) for each in step.inputs) if step.inputs else ()
+            for step in self.firsts
+        )
+        given = reads if self.reads_prior_releases else ()
+        return ProgramExplanation(releases[0], releases=releases, sql=self.program.sql, reads=given, merged=self.merged)
+
+    def _last(self, names: Sequence[str]) -> int:
+        """The number of the last of some releases, by their relations; 0 where there is none."""
+        pairs = zip(self.program.steps, self.places, strict=True)
+        return max((place + 1 for step, place in pairs if step.relation in names), default=0)

@@ -1,0 +1,96 @@
+"""The answers of queries with post-processing, computed from released values and public tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from dpsql.answer.computed_result import StagedResult
+from dpsql.answer.program import ProgramResult
+from dpsql.answer.result import Result, result_of
+from dpsql.errors import PostprocessFailed
+from dpsql.plan.program import Program, handed
+from dpsql.postprocess.database import run
+from dpsql.postprocess.frames import Frame
+from dpsql.release.found_bounds import judged
+from dpsql.release.output.select import Answer
+from dpsql.release.release import Release, ReleasedValues
+from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
+from dpsql.session.multi_step.release_frames import frame_of
+from dpsql.session.multi_step.simulated_intervals import PostprocessRows, ReleaseRows
+from dpsql.session.tables.public_data import PublicData
+from dpsql.sql.names.catalog import PublicValues
+
+
+def public_frames(program: Program, public: PublicValues | None) -> dict[str, Frame]:
+    """The rows of the public tables that a program reads."""
+    data = public if isinstance(public, PublicData) else PublicData({})
+    return {name: data.frame(schema) for name, schema in program.public}
+
+
+def with_intervals(
+    result: Result, settled: Release, released: ReleasedValues, program: Program, public: PublicValues | None
+) -> StagedResult:
+    """The answer of SELECTs over one release, with what knows how far what they have computed may be off."""
+    (step,) = program.steps
+    plain = replace(settled, query=replace(settled.query, stages=()))
+    drawn = ReleaseRows(step, result_of(plain, released, ""), frame_of(step, plain, released))
+    answer = result._answer
+    rows = Frame(answer.names, answer.types, answer.vectors)
+    above = PostprocessRows(program, (drawn,), public_frames(program, public), handed(program.parameters), rows)
+    shown = {each.name: getattr(result, each.name) for each in fields(result)}
+    return StagedResult(**shown, above=above)
+
+
+def _noisy(program: Program, names: Sequence[str]) -> frozenset[str]:
+    """The columns with noise in them, as far as that is known."""
+    again = program.redrawn
+    if again is None:
+        return frozenset()
+    return frozenset(name for name, noise in zip(names, again.columns, strict=True) if not noise.known)
+
+
+def result_of_program(
+    releases: tuple[Release, ...],
+    plan: PostprocessPlan,
+    released: Sequence[ReleasedValues],
+    footer: str,
+    *,
+    notes: tuple[str, ...],
+    replayed: bool,
+    again: str,
+) -> ProgramResult:
+    """The answer of a program, of what each of its releases gave. Raises NotComputed, which holds these."""
+    answers: list[Result] = []
+    drawn: list[ReleaseRows] = []
+    for place, step, release in zip(plan.places, plan.program.steps, plan.finishes, strict=True):
+        settled = judged(release, released[place])
+        answers.append(result_of(settled, released[place], footer, replayed=replayed))
+        drawn.append(ReleaseRows(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
+    frames = {**plan.public, **{each.step.relation: each.frame for each in drawn}}
+    try:
+        rows = run(plan.statement, frames, handed(plan.program.parameters))
+    except PostprocessFailed as error:
+        raise error.with_answers(tuple(answers), again) from None
+    whole = Answer(
+        rows.names,
+        rows.types,
+        rows.vectors,
+        np.arange(len(rows)),
+        (None,) * len(rows.names),
+        noisy=_noisy(plan.program, rows.names),
+    )
+    first = answers[0]
+    return ProgramResult(
+        whole,
+        first._release,
+        first._released,
+        footer,
+        notes,
+        replayed,
+        answers=tuple(answers),
+        program=plan.explanation(releases),
+        above=PostprocessRows(plan.program, tuple(drawn), plan.public, handed(plan.program.parameters), rows),
+    )

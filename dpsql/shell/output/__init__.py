@@ -1,0 +1,1 @@
+"""How the shell prints answers and lists."""

@@ -1,0 +1,1 @@
+"""Bind pass: a resolved SELECT to a typed logical plan."""

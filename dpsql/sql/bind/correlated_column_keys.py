@@ -1,0 +1,152 @@
+"""Several keys over one column of people's rows: the groups are the combinations that its values lead to, so that
+months of a range of dates that begins in March have no January of the first year.
+
+Proof that they may be shown: they are computed from the text and what is declared of the column. That they are
+complete: the keys of a row are what they are of the column's value, all at once. That value is one of those gone
+through: all that lie in its bounds, to which stored values are clipped; of a timestamp one of each piece of time in
+which the keys are constant (time_pieces.py); or, of a declared list, those of the key that is the column itself, beside
+which a row with another value is in no group anyway. A column that a sub-query makes is a copy of an expression over
+the same row: of one expression below groups inside people, of one for each branch of a union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from dpsql.plan.domains import MOST_TEXT, Domain, Domains
+from dpsql.plan.expressions import Column, Expr, Fact, call, columns, rebuild
+from dpsql.plan.facts import fact
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.nodes import PerUnit, Source, Union, nodes_of
+from dpsql.plan.prior_releases import reads_earlier
+from dpsql.plan.query import GroupKey
+from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY
+from dpsql.schema.columns import Key, Type
+from dpsql.schema.intervals import Interval
+from dpsql.sql.bind.correlated_keys import held_in_rows
+from dpsql.sql.bind.time_pieces import MOST_INSTANTS, sample_instants
+
+MOST_BRANCHES = 64
+"""Branches of unions that combinations of keys are derived through."""
+Row = tuple[Key, ...]
+
+
+def keys_of_columns(keys: Sequence[GroupKey], domains: Domains, source: Source) -> tuple[GroupKey, ...]:
+    """The keys, those over the same column alone with the combinations that it gives them."""
+    together = list(keys)
+    first = 1 + max((key.together.number for key in keys if key.together is not None), default=-1)
+    copies = _copies_in_rows(source) if len(keys) > 1 else {}
+    for number, places in enumerate(_by_column(keys, copies), first):
+        rows = _rows_of([keys[place].expr for place in places], [keys[place] for place in places], copies, domains)
+        for place, key in held_in_rows(places, [*rows], keys, number) if rows is not None else ():
+            together[place] = key
+    return tuple(together)
+
+
+def _copies_in_rows(source: Source) -> dict[Column, tuple[Expr, ...]]:
+    """Columns that sub-queries make, with what they are of the row, or the rows of one group, below: one expression, or
+    one of each branch of a union."""
+    copies: dict[Column, tuple[Expr, ...]] = {}
+    for node in nodes_of(source):
+        if isinstance(node, PerUnit):
+            copies.update({column: (key,) for column, key in zip(node.columns, node.keys, strict=False)})
+        if isinstance(node, Union):
+            branches = zip(*(branch.outputs for branch in node.branches), strict=True)
+            copies.update(zip(node.columns, branches, strict=True))
+    return copies
+
+
+def _by_column(keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]]) -> Iterator[list[int]]:
+    """The places of several keys over the same column alone, in every branch of a union."""
+    by: dict[tuple[Column | None, ...], list[int]] = {}
+    for place, key in enumerate(keys):
+        settled = key.values is not None and key.shown is None and key.together is None
+        read = _columns_below(key.expr, copies) if settled and not reads_earlier(key.expr) else None
+        if read is not None and any(read):
+            by.setdefault(read, []).append(place)
+    return (places for places in by.values() if len(places) > 1)
+
+
+def _columns_below(expr: Expr, copies: Mapping[Column, Sequence[Expr]]) -> tuple[Column | None, ...] | None:
+    """The one column that an expression reads, in every branch of unions below (None: a constant); None where it reads
+    more than one."""
+    read = columns(expr)
+    if len(read) > 1:
+        return None
+    if not read or read[0] not in copies:
+        return (read[0] if read else None,)
+    below: list[Column | None] = []
+    for copied in copies[read[0]]:
+        found = _columns_below(rebuild(expr, {read[0]: copied}), copies)
+        if found is None or len(below) + len(found) > MOST_BRANCHES:
+            return None
+        below += found
+    return tuple(below)
+
+
+def _rows_of(
+    exprs: Sequence[Expr], keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]], domains: Domains
+) -> Collection[Row] | None:
+    """The combinations of values of some expressions, which read the same column, each once."""
+    read = list(dict.fromkeys(column for expr in exprs for column in columns(expr)))
+    if read and all(column in copies for column in read):
+        below = Domains(domains.declared, {}, domains.origins)  # filters above speak of the copy, not of what it was
+        branches = [
+            _rows_of([rebuild(expr, dict(zip(read, of_branch, strict=True))) for expr in exprs], (), copies, below)
+            for of_branch in zip(*(copies[column] for column in read), strict=True)
+        ]
+        found = [rows for rows in branches if rows is not None]
+        return {row for rows in found for row in rows} if len(found) == len(branches) else None
+    column = read[0] if read else Column("\0constant", Type.BOOLEAN, Fact(nullable=False))
+    values = _values_of(column, exprs, keys, domains) if read else (True,)
+    return None if values is None else _rows(exprs, column, values, domains)
+
+
+def _values_of(column: Column, exprs: Sequence[Expr], keys: Sequence[GroupKey], domains: Domains) -> Domain | None:
+    """Values of a column that lead to all combinations of the keys; None where they are not known."""
+    declared = domains.declared(column)
+    if declared is not None and declared.keys:
+        own = next((key.values for key in keys if key.expr == column), None)
+        return None if own is None or None in own else own
+    limits = fact(column, domains.known)
+    if not limits.range.bounded and not column.type.temporal:
+        return None
+    nulls = (None,) if limits.nullable else ()
+    if column.type.temporal:
+        values = _times(column, exprs, limits)
+    elif column.type.discrete and limits.range.upper - limits.range.lower < MOST_INSTANTS:
+        lower, upper = int(limits.range.lower), int(limits.range.upper)
+        values = [bool(value) if column.type is Type.BOOLEAN else value for value in range(lower, upper + 1)]
+    else:
+        return None
+    return None if values is None else (*values, *nulls)
+
+
+def _times(column: Column, exprs: Sequence[Expr], limits: Fact) -> list[int] | None:
+    """Dates or timestamps of a range that lead to all combinations of some expressions over them."""
+    dates = column.type is Type.DATE
+    whole = DAYS if dates else MICROSECONDS
+    first, last = int(max(limits.range.lower, whole.lower)), int(min(limits.range.upper, whole.upper))
+    if first > last:
+        return None
+    if not dates:
+        instants = sample_instants(exprs, column, first, last)
+        return None if instants is None else instants.tolist()
+    midnight = Column(
+        "\0instant", Type.TIMESTAMP, Fact(Interval(first * MICROSECONDS_A_DAY, last * MICROSECONDS_A_DAY))
+    )
+    day = call(FUNCTIONS["timestamp_to_date"], midnight)
+    assert day is not None  # it takes a timestamp
+    over = [rebuild(expr, {column: day}) for expr in exprs]
+    instants = sample_instants(over, midnight, first * MICROSECONDS_A_DAY, last * MICROSECONDS_A_DAY)
+    return None if instants is None else np.unique(instants // MICROSECONDS_A_DAY).tolist()
+
+
+def _rows(exprs: Sequence[Expr], column: Column, values: Domain, domains: Domains) -> Collection[Row] | None:
+    """What the keys are of each value, each row once; None where there are too many texts."""
+    cells = [domains.at(expr, column, values) for expr in exprs]
+    if any(sum(len(each) for each in set(own) if isinstance(each, str)) > MOST_TEXT for own in cells):
+        return None
+    return dict.fromkeys(zip(*cells, strict=True))

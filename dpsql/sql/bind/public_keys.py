@@ -1,0 +1,246 @@
+"""Group keys that public tables decide: the values that can occur, with what joins and filters say of them.
+
+Proof that such a set may be shown: it is computed from public tables, the text and the declarations alone. That it is
+complete: a row that reaches the aggregate fulfils every inner join and filter below it, so what these say of public
+tables alone holds for its public part; its key is among the values of the public rows for which they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from dpsql.core.sensitivity.contribution_bounds import check_fan_outs
+from dpsql.errors import UnsupportedSQL
+from dpsql.plan.domains import ascending, vector_of
+from dpsql.plan.evaluation import evaluate
+from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, rebuild, walk
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.nodes import (
+    Filter,
+    Join,
+    Mark,
+    PerUnit,
+    Scan,
+    Source,
+    Union,
+    Windows,
+    exprs_of,
+    filters_of,
+    nodes_of,
+    scans_of,
+)
+from dpsql.plan.prior_releases import is_shown, reads_earlier
+from dpsql.schema.columns import Key
+from dpsql.sql.bind.joins import assembled
+from dpsql.sql.bind.private_rows import PrivateRows, Rows, Step, all_of, columns_of, equality, places_of, rows_of
+from dpsql.sql.names.catalog import PublicValues
+from dpsql.sql.names.scopes import Scope
+
+Read = TypeVar("Read")
+
+
+def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
+    """The values of a key over public columns that rows of the source can have; None where it reads others."""
+    return None if values is None else _values(expr, *public_parts(source), values)
+
+
+def values_by_equality(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
+    """The values of a key over columns that inner joins and filters make equal to public ones, of the same type, or
+    that stands in a list of public rows.
+
+    Every row that reaches the aggregate fulfils the equalities, so the key is there what it is of the public columns,
+    none of which is NULL; so its values are among those of the public rows."""
+    if values is None:
+        return None
+    public, terms = public_parts(source)
+    found = by_equality(expr, terms, frozenset(public))
+    if found is None:
+        return _listed(expr, source, values)
+    over, present = found
+    return _values(over, public, [*terms, *present], values)
+
+
+def by_equality(expr: Expr, terms: list[Expr], public: frozenset[str]) -> tuple[Expr, list[Expr]] | None:
+    """What an expression is over public columns where these terms hold, and that none of those that say so is NULL;
+    None where nothing in it is equal to a public column."""
+    same = equal_to_public(terms, public)
+    used = [other for one, other in same.items() if one in set(walk(expr))]
+    present = [call(FUNCTIONS["not"], nothing) for each in used if (nothing := call(FUNCTIONS["is_null"], each))]
+    return (rebuild(expr, same), [each for each in present if each is not None]) if used else None
+
+
+def fulfilled_marks(source: Source) -> Iterator[Mark]:
+    """The marks that are TRUE for every row above."""
+    asked: set[Expr] = set()
+    while isinstance(source, Filter | Mark | Join):
+        if isinstance(source, Filter):
+            asked.update(conjuncts(source.predicate))
+        elif isinstance(source, Mark) and source.column in asked:
+            yield source
+        source = source.left if isinstance(source, Join) else source.input
+
+
+def equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Expr]:
+    """What equalities say is equal to an expression over public columns, with that."""
+    pairs = [pair for term in terms if (pair := equality(term)) is not None and pair[0].type is pair[1].type]
+    sides = [*pairs, *(pair[::-1] for pair in pairs)]
+    same = {one: other for one, other in sides if is_over(other, public) and not is_over(one, public)}
+    while more := {one: same[other] for one, other in sides if other in same and one not in same}:
+        more = {one: other for one, other in more.items() if places_of(one) and not is_over(one, public)}
+        if not more:
+            break
+        same |= more
+    return same
+
+
+def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...] | None:
+    """The values of a list of public rows that a key is in, by IN (SELECT ...) or EXISTS; NULL is in none."""
+    for mark in fulfilled_marks(source):
+        places = where_listed([expr], mark)
+        if places and len(mark.keys) == 1:
+            found = values.of(mark.inner, mark.keys[0][1])
+            return None if found is None else tuple(value for value in found if value is not None)
+        if places:
+            rows = rows_listed(mark, values)
+            return None if rows is None else ascending({row[places[0]] for row in rows})
+    return None
+
+
+def where_listed(exprs: Sequence[Expr], mark: Mark) -> list[int] | None:
+    """Where some expressions stand in a list of public rows, if the mark says that each is in one of them."""
+    sides = {one: place for place, (one, listed) in enumerate(mark.keys) if one.type is listed.type}
+    if mark.condition is not None or not all(each in sides for each in exprs) or public_table(mark.inner) is None:
+        return None
+    return [sides[each] for each in exprs]
+
+
+def rows_listed(mark: Mark, values: PublicValues) -> list[tuple[Key, ...]] | None:
+    """The rows of a list, those with a NULL left out, which nothing equals."""
+    rows = values.together(mark.inner, [listed for _, listed in mark.keys])
+    return None if rows is None else [row for row in rows if None not in row]
+
+
+def is_over(expr: Expr, public: frozenset[str]) -> bool:
+    return bool(places_of(expr)) and places_of(expr) <= public and not reads_earlier(expr)
+
+
+def _values(expr: Expr, public: dict[str, Rows], terms: list[Expr], values: PublicValues) -> tuple[Key, ...] | None:
+    asked = places_of(expr)
+    if not asked or not asked <= public.keys() or any(is_shown(public[place].table) for place in asked):
+        return None
+    for places in (connected(asked, terms, frozenset(public)), asked):
+        rows = public_rows(places, public, terms)
+        if rows is not None:
+            return values.of(rows, expr)
+    return None
+
+
+def public_rows(
+    places: frozenset[str], public: dict[str, Rows], terms: list[Expr], outer: Sequence[Step] = ()
+) -> Source | None:
+    """The rows of the public tables at some places for which the terms hold, as far as they speak of these, and what
+    stands `outer` beside them; None where the tables cannot be joined by themselves, or would be of too many rows, or
+    their rows are still to come."""
+    conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
+    inner = {rows.names: rows for name, rows in public.items() if name in places}  # one may have several places
+    steps = (*map(Step, inner.values()), *outer)
+    if any(is_shown(step.rows.table) for step in steps):
+        return None
+    try:
+        source = assembled(PrivateRows(Scope("", "", ()), steps), all_of(conditions)).source
+        check_fan_outs(source)
+    except UnsupportedSQL:
+        return None
+    return source
+
+
+def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
+    """The public tables that every row of a source has a row of, by place; and the conditions that hold for it."""
+    if isinstance(source, Scan):
+        return ({source.name: rows_of(source)} if source.table.public else {}), []
+    if isinstance(source, Filter):
+        public, terms = public_parts(source.input)
+        return public, [*terms, *conjuncts(source.predicate)]
+    if isinstance(source, Mark | Windows):
+        return public_parts(source.input)
+    if isinstance(source, PerUnit | Union):
+        made = public_table(source)
+        return ({} if made is None else dict.fromkeys(made.names, made)), []
+    public, terms = public_parts(source.left)
+    if source.outer:
+        return public, terms
+    more, others = public_parts(source.right)
+    equal = [call(FUNCTIONS["eq"], left, right) for left, right in source.keys]
+    return {**public, **more}, [*terms, *others, *(each for each in equal if each is not None)]
+
+
+def public_table(source: Source) -> Rows | None:
+    """What is made of public rows alone, as a table; None where it reads people's rows, or what is still to come.
+    Raises UnsupportedSQL for too many rows."""
+    exprs = (expr for node in nodes_of(source) for expr in exprs_of(node))
+    if any(is_shown(scan.table) or not scan.table.public for scan in scans_of(source)) or any(
+        map(reads_earlier, exprs)
+    ):
+        return None
+    check_fan_outs(source)
+    if isinstance(source, Scan):
+        return rows_of(source)
+    if isinstance(source, Filter):
+        held = public_table(source.input)
+        return None if held is None else replace(held, source=source)
+    names = frozenset(column.table for column in columns_of(source))
+    unique = (frozenset(source.columns[: len(source.keys)]),) if isinstance(source, PerUnit) and source.keys else ()
+    return Rows(source, names, unique=unique)
+
+
+def connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) -> frozenset[str]:
+    """The public places that equalities between columns lead to."""
+    places = asked
+    while True:
+        more = places
+        for term in terms:
+            pair = equality(term)
+            if pair is not None and all(isinstance(side, Column) for side in pair) and places_of(term) <= public:
+                more = more | places_of(term) if places_of(term) & more else more
+        if more == places:
+            return places
+        places = more
+
+
+def possible(column: Column, listed: tuple[Key, ...], source: Source) -> tuple[Key, ...]:
+    """The listed values of a column for which the filters can be TRUE, as far as they speak of it alone; NULL stays,
+    for it stands for the values outside the list too."""
+    terms = [term for predicate in filters_of(source) for term in conjuncts(predicate)]
+    said = [weaker for term in terms if (weaker := weakened(term, frozenset({column}), _columns)) is not None]
+    condition = all_of(said)
+    if condition is None:
+        return listed
+    with np.errstate(all="ignore"):
+        verdict = evaluate(condition, lambda _: vector_of(listed, column.type), len(listed))
+    holds = verdict.values.astype(bool) & verdict.where_valid()
+    return tuple(value for value, held in zip(listed, holds, strict=True) if held or value is None)
+
+
+def _columns(expr: Expr) -> frozenset[Column]:
+    return frozenset(columns(expr))
+
+
+def weakened(expr: Expr, things: frozenset[Read], read_by: Callable[[Expr], frozenset[Read]]) -> Expr | None:
+    """A condition that reads these things alone and is TRUE wherever the given one is; None if there is none to be
+    seen.
+
+    Of an AND each term holds, so some may be dropped; of an OR one arm holds, so each may be weakened."""
+    read = read_by(expr)
+    if read and read <= things and not reads_earlier(expr):
+        return expr
+    if not isinstance(expr, Call) or expr.function.name not in ("and", "or"):
+        return None
+    arms = [weakened(arg, things, read_by) for arg in expr.args]
+    kept = [arm for arm in arms if arm is not None]
+    if expr.function.name == "and":
+        return all_of(kept)
+    return call(expr.function, *kept) if len(kept) == len(arms) else None

@@ -1,0 +1,30 @@
+"""The columns of a release as SQL above it knows them."""
+
+from __future__ import annotations
+
+from dpsql.plan.expressions import Expr, Slot, walk
+from dpsql.plan.program import StepColumn
+from dpsql.plan.query import Query
+from dpsql.schema.columns import Type
+from dpsql.sql.bind.released_select import shown_type
+from dpsql.sql.boundary.separation import SeparatedSelect
+
+
+def step_columns(query: Query, split: SeparatedSelect | None) -> tuple[StepColumn, ...]:
+    """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours."""
+    columns = []
+    for place, output in enumerate(query.finish.outputs):
+        kind = shown_type(query, output.expr)
+        if split is None:
+            columns.append(StepColumn(output.name, kind, place))
+            continue
+        wide = place >= split.shown and kind is Type.INTEGER and _sums(query, output.expr)
+        columns.append(StepColumn(split.column(place), kind, place, wide))
+    return tuple(columns)
+
+
+def _sums(query: Query, expr: Expr) -> bool:
+    """Return whether an expression reads a sum of numbers, as opposed to keys and counts."""
+    keys, aggregations = len(query.plan.keys), query.plan.aggregations
+    places = [part.index - keys for part in walk(expr) if isinstance(part, Slot)]
+    return any(place >= 0 and not aggregations[place].kind.counts for place in places)

@@ -1,0 +1,350 @@
+"""A statement as a program: which of its SELECTs are releases of people's rows, and the SQL over them.
+
+Every SELECT is one of three. One whose FROM holds people's rows, and which makes rows of people again, belongs to the
+release that reads it. One that aggregates people's rows is a release: it is bound as every private query is. What has
+only answers, public tables and constants in its FROM is SQL over answers, and is left to DuckDB, with a relation in the
+place of each release. So what DuckDB is given names relations of ours alone: people's tables have no name there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dpsql.errors import InternalError, QueryRefused, Span, SQLSyntaxError, UnsupportedSQL
+from dpsql.plan.program import Program, Step
+from dpsql.plan.redraws import RedrawStatement
+from dpsql.postprocess.check import COMMON
+from dpsql.schema.columns import TableSchema
+from dpsql.sql.bind.statement import bind_part
+from dpsql.sql.boundary.duckdb_text import meant, printed
+from dpsql.sql.boundary.noise_of_statements import Listed, in_runs, redrawn
+from dpsql.sql.boundary.relation_kinds import Common, Kinds
+from dpsql.sql.boundary.release_columns import step_columns
+from dpsql.sql.boundary.release_inputs import PriorInputs
+from dpsql.sql.boundary.released_parts import PriorParts
+from dpsql.sql.boundary.row_order import in_order
+from dpsql.sql.boundary.scalar_answers import with_values
+from dpsql.sql.boundary.separation import SeparatedSelect, is_release, needs_split
+from dpsql.sql.names.catalog import Catalog
+from dpsql.sql.names.outer_references import of_outer_row
+from dpsql.sql.names.scopes import Scope
+from dpsql.sql.names.select_list import is_star
+from dpsql.sql.names.statement_names import unshared, unwritten
+from dpsql.sql.names.table_names import with_qualified_tables
+from dpsql.sql.rewrite.foreign_clauses import in_own_functions, with_calendars
+from dpsql.sql.rewrite.median_absolute_deviation import has_mad, held, with_mads
+from dpsql.sql.rewrite.parentheses import opened, with_inner_joins
+from dpsql.sql.rewrite.quantified_comparisons import has_quantifier, without_quantifiers
+from dpsql.sql.syntax.nodes import NamedArguments, said
+from dpsql.sql.syntax.parameter_constants import with_constants_given
+from dpsql.sql.syntax.parameters import Params, check_all_used
+from dpsql.sql.syntax.parse import Statement, parse, span_of
+from dpsql.sql.syntax.postprocess_grammar import check_qualified, check_steps
+
+MOST_RELEASES = 16
+
+
+def program_of(sql: str, catalog: Catalog, params: Params) -> tuple[Program, bool] | None:
+    """The program of a text, and whether EXPLAIN PRIVACY stood before it; None where it is a plain query, or no release
+    is in it, or it is refused before that is known. Raises a QueryRefused."""
+    try:
+        statement = parse(sql, several=True)
+        used: set[str] = set()
+        own = in_own_functions(with_qualified_tables(statement, catalog))
+        plain = opened(replace(own, select=with_constants_given(unshared(own), params, used)))
+        steps = Steps(*with_calendars(plain, catalog, params, used), params)
+        if has_quantifier(plain.select):
+            steps.replace_quantifiers()
+        steps.used |= used
+        if not steps.several():
+            return None
+    except QueryRefused as refusal:
+        if "unknown table" in refusal.about:
+            raise
+        return None
+    check_steps(statement)
+    if statement.goal is not None:
+        raise UnsupportedSQL(
+            "WITHIN is for a query of one step.", hint="Say epsilon, or ask for each answer by itself."
+        )
+    return steps.program(), statement.explain
+
+
+class Steps:
+    """Takes a statement apart."""
+
+    def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
+        self.statement, self.sql = statement, statement.sql
+        self.kinds = Kinds(statement, catalog, params)
+        self.catalog = catalog
+        self.params = params
+        self.used: set[str] = set()
+        self.steps: list[Step] = []
+        self.answer = unwritten(statement.sql, "__answer_")
+        self.public: dict[str, TableSchema] = {}
+        self.commons: list[Listed] = []
+        self.parts = PriorParts(self.kinds)
+        self.prefix = unwritten(statement.sql, "__shown_")
+        self.kinds.alone = self._for_kinds
+
+    def replace_quantifiers(self) -> None:
+        """Put values in the place of ALL (SELECT ...) and ANY (SELECT ...) of answers.
+
+        Rows of people stay: whether a column of theirs holds a NULL, which decides between TRUE and NULL, would be
+        guessed from two noisy counts."""
+        names = self.kinds.within(self.statement.select, None)
+
+        def is_answer(inner: exp.Select) -> bool:
+            asks = self.kinds.asks_people(inner, names)
+            return asks and not (self.kinds.of_people(inner, names) or self._is_of_rows(inner, names))
+
+        tree = without_quantifiers(self.statement.select.copy(), self.sql, is_answer)
+        self.statement = self.kinds.statement = replace(self.statement, select=tree)
+
+    def _is_of_rows(self, select: exp.Select, names: Common | None) -> bool:
+        return self.kinds.reads_people(select, self.kinds.within(select, names)) and not is_release(select)
+
+    def several(self) -> bool:
+        """Whether there is SQL over a release."""
+        tree = self.statement.select
+        self.kinds.without_people = not self.kinds.asks_people(tree, None)
+        names = self.kinds.within(tree, None)
+        if isinstance(tree, exp.Select) and self.kinds.reads_people(tree, names):
+            above = needs_split(tree, lambda inner: self.kinds.asks_people(inner, names))
+            return above or (is_release(tree) and (has_mad(tree) or self.parts.any(tree, None)))
+        return self.kinds.asks_people(tree, None)
+
+    def program(self) -> Program:
+        tree = self.query(self.statement.select.copy(), None)
+        above: set[str] = set()
+        again = redrawn(tree, self.commons, self.steps, self.public)
+        text = self.text(tree, self.commons, above)
+        runs = None
+        if again is not None:
+            runs = RedrawStatement(in_runs(self.text(again.tree, again.commons, above, values=False)), again.columns)
+        check_all_used(self.params, frozenset(self.used | above))
+        values = tuple((name, value) for name, value in self.params if name in above)
+        public = tuple((name, schema) for name, schema in self.public.items())
+        return Program(tuple(self.steps), public, text, values, runs)
+
+    # The program.
+
+    def query(self, query: exp.Expr, names: Common | None) -> exp.Query:
+        """SQL over answers that gives what a query says; its releases are taken out."""
+        if isinstance(query, exp.Subquery):
+            query.set("this", self.query(query.this, names))
+            self._expressions(query, names, ("order", "limit", "offset"))
+            return query
+        inside = self.kinds.within(query, names)
+        if isinstance(query, exp.Select):
+            check_qualified(query, self.sql)
+        query.set("with_", None)
+        if isinstance(query, exp.SetOperation):
+            query.set("this", self.query(query.this, inside))
+            query.set("expression", self.query(query.expression, inside))
+            self._expressions(query, inside, ("order", "limit", "offset"))
+            return query
+        if not isinstance(query, exp.Select):
+            raise UnsupportedSQL("a sub-query is one SELECT.", span=self._span(query))
+        if self.kinds.reads_people(query, inside):
+            return self._released(query, inside)
+        if query.args.get("privacy") is not None:
+            raise UnsupportedSQL(
+                "DIFFERENTIAL_PRIVACY stands in the SELECT that reads people's rows.",
+                span=self._span(query.args["privacy"]),
+                hint="This one reads an answer that is private already.",
+            )
+        self._check_named(query)
+        self._named(query)
+        for item in self.kinds.sources(query):
+            self._item(item, inside)
+        self._expressions(query, inside, tuple(query.args))
+        return query
+
+    def _check_named(self, select: exp.Select) -> None:
+        for node in select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select):
+            if isinstance(node, NamedArguments):
+                raise UnsupportedSQL(
+                    "named arguments (name => value) belong to aggregates of people's rows.", span=self._span(node)
+                )
+
+    def _released(self, select: exp.Select, names: Common | None) -> exp.Query:
+        if has_mad(select):
+            select = with_mads(select, self.sql, self.catalog)
+        if not needs_split(select, lambda inner: self.kinds.asks_people(inner, names)):
+            step = self._step(select, names)
+            columns: list[exp.Expr] = [exp.column(exp.to_identifier(each.name)) for each in step.columns]
+            return exp.Select(expressions=columns, from_=exp.From(this=_table(step.relation)))
+
+        def scope() -> Scope:
+            return self.kinds.scope(select, names)
+
+        split = SeparatedSelect(self.sql, select, lambda inner: self.kinds.asks_people(inner, names), scope)
+        step = self._step(split.release, names, split)
+        above = split.above(step.relation)
+        for node in [each for each in above.find_all(exp.Query) if each is not above]:
+            if node.parent is not None and self._outermost_inside(node, above):
+                node.replace(self._beside(node, select, names))
+        return above
+
+    def _beside(self, node: exp.Query, select: exp.Select, names: Common | None) -> exp.Query:
+        """A sub-query in an expression of a SELECT, as SQL over answers."""
+        try:
+            return self.query(node.copy(), names)
+        except QueryRefused as error:
+            raise of_outer_row(error, self.kinds.names_of(select)) or error from None
+
+    @staticmethod
+    def _outermost_inside(node: exp.Expr, above: exp.Expr) -> bool:
+        """Whether no other query stands between the two."""
+        parent = node.parent
+        while parent is not None and parent is not above:
+            if isinstance(parent, exp.Query):
+                return False
+            parent = parent.parent
+        return parent is above
+
+    def _step(self, select: exp.Select, names: Common | None, split: SeparatedSelect | None = None) -> Step:
+        alone, inputs = self._alone(self.kinds.closed(select, names))
+        bound, used = bind_part(self.statement, alone, self._catalog(inputs), self.params)
+        self.used |= used
+        columns, reads = step_columns(bound.query, split), tuple(inputs.inputs)
+        for step in self.steps:
+            if (step.query, step.options, step.columns, step.inputs) == (bound.query, bound.options, columns, reads):
+                return step
+        if len(self.steps) >= MOST_RELEASES:
+            raise SQLSyntaxError(f"more than {MOST_RELEASES} releases in one query.", span=self._span(select))
+        step = Step(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns, reads)
+        self.steps.append(step)
+        return step
+
+    # What a release reads of those before it.
+
+    def _alone(self, select: exp.Select) -> tuple[exp.Select, PriorInputs]:
+        """A SELECT that stands alone, with names in the place of answers in it; and these."""
+        inputs = PriorInputs(self, self.prefix)
+        self.parts.replaced(select, inputs)
+        return held(select, inputs.inputs, self.steps, self.sql), inputs
+
+    def _catalog(self, inputs: PriorInputs) -> Catalog:
+        if not inputs.inputs:
+            return self.catalog
+        values = {each.name: each.column for each in inputs.inputs if each.column is not None}
+        return replace(self.catalog, shown=inputs.tables, values=values)
+
+    def _for_kinds(self, select: exp.Select) -> tuple[exp.Select, Catalog]:
+        """The same to look at alone: no step is made of it."""
+        if not self.parts.any(select, None):
+            return select, self.catalog
+        before = (list(self.steps), list(self.commons), dict(self.public), set(self.used))
+        try:
+            alone, inputs = self._alone(select)
+            return alone, self._catalog(inputs)
+        finally:
+            self.steps, self.commons, self.public, self.used = before
+
+    def _expressions(self, query: exp.Expr, names: Common | None, clauses: tuple[str, ...]) -> None:
+        """The sub-queries of its expressions."""
+        for clause in clauses:
+            if clause in ("from_", "with_"):
+                continue
+            value = query.args.get(clause)
+            for part in with_inner_joins(value if isinstance(value, list) else [value]):
+                inner: object = part.args.get("on") if isinstance(part, exp.Join) else part
+                if not isinstance(inner, exp.Expr):
+                    continue
+                for node in [each for each in inner.find_all(exp.Query) if self._is_first(each, inner)]:
+                    beside = query if isinstance(query, exp.Select) else None
+                    node.replace(
+                        self.query(node.copy(), names) if beside is None else self._beside(node, beside, names)
+                    )
+
+    @staticmethod
+    def _is_first(node: exp.Expr, inside: exp.Expr) -> bool:
+        while node is not inside and node.parent is not None:
+            node = node.parent
+            if isinstance(node, exp.Query):
+                return False
+        return True
+
+    # FROM.
+
+    def _item(self, item: exp.Expr, names: Common | None) -> None:
+        """One item of the FROM of SQL over answers: what it names becomes a relation of ours, under its own name."""
+        if isinstance(item, exp.Subquery):
+            item.set("this", self.query(item.this, names))
+            return
+        if isinstance(item, exp.Values | exp.Unnest):
+            return
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Func):
+            return  # of which DuckDB's own name is looked up
+        if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
+            raise UnsupportedSQL("only a table's name can stand after FROM.", span=self._span(item))
+        if item.args.get("db") is not None or item.args.get("catalog") is not None:
+            raise UnsupportedSQL("a table is named by one word, without a database.", span=self._span(item))
+        common = names.find(item.name.casefold()) if names is not None else None
+        relation = self._public(item) if common is None else self._common(common)
+        if not item.alias:
+            alias = item.args.get("alias") or exp.TableAlias()
+            alias.set("this", exp.to_identifier(item.name))
+            item.set("alias", alias)
+        item.set("this", exp.to_identifier(relation))
+
+    def _common(self, common: Common) -> str:
+        if not common.relation:
+            query = self.query(common.node.this.copy(), common.before)
+            common.relation = f"{COMMON}{len(self.commons)}"
+            self.commons.append((common.relation, query, common.node.args.get("alias")))
+        return common.relation
+
+    def _public(self, item: exp.Table) -> str:
+        schema = self.catalog.find(item.name, self._span(item.this))
+        if not schema.public:
+            raise InternalError("people's rows stand where only answers do.", hint="Please report it.")
+        for name, known in self.public.items():
+            if known is schema:
+                return name
+        relation = f"__public_{len(self.public)}"
+        self.public[relation] = schema
+        return relation
+
+    # The text.
+
+    def _named(self, select: exp.Select) -> None:
+        """Names for items that have none: their own words."""
+        items: list[exp.Expr] = []
+        for item in select.expressions:
+            if isinstance(item, exp.Alias | exp.Column) or is_star(item) or item.find(exp.Columns) is not None:
+                items.append(item)
+            else:
+                items.append(exp.alias_(item, exp.to_identifier(self._words(item), quoted=True)))
+        select.set("expressions", items)
+
+    def _words(self, item: exp.Expr) -> str:
+        span = self._span(item)
+        text = "" if span is None else " ".join(span.sql[span.start : span.end + 1].split())
+        whole = said(item)
+        return text if text and text.casefold() == whole.casefold() else whole
+
+    def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str], *, values: bool = True) -> str:
+        """The SQL over these CTEs; parameters that it reads are added to `used`. values: answers of one row may be."""
+        tree = with_values(tree.copy(), self.steps) if values else tree
+        ordered = in_order(tree, self.steps, self.commons)
+        body = printed(meant(tree, self.params, used))
+        commons = []
+        for name, query, alias in listed:
+            columns = [printed(each) for each in (alias.args.get("columns") or [])] if alias is not None else []
+            named = f" ({', '.join(columns)})" if columns else ""
+            commons.append(f'"{name}"{named} AS ({printed(meant(query, self.params, used))})')
+        head = f"WITH {', '.join(commons)} " if commons else ""
+        return head + (body if ordered else f"SELECT * FROM ({body}) AS __rows ORDER BY ALL")
+
+    def _span(self, node: exp.Expr) -> Span | None:
+        return span_of(self.sql, node)
+
+
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name))

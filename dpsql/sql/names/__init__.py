@@ -1,0 +1,1 @@
+"""Name pass: the relation and column that each name means."""

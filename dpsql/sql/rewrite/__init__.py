@@ -1,0 +1,1 @@
+"""Rewrite pass: syntactic sugar as plain SQL, one rule a module."""

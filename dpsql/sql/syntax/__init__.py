@@ -1,0 +1,1 @@
+"""Parse pass: SQL text to a checked syntax tree."""

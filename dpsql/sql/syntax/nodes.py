@@ -1,0 +1,70 @@
+"""The nodes that the language adds to those of sqlglot, and where nodes stand in a text."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self, TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
+from sqlglot.tokens import Token
+
+Node = TypeVar("Node", bound=exp.Expr)
+
+
+class PrivacyClause(exp.Expression):
+    """WITH DIFFERENTIAL_PRIVACY: `expressions` holds an EQ(Var name, value) for each option.
+
+    Its place in the text is that of its two words. A value that is a bare word is a Var, a quoted one an Identifier;
+    every name and value has its place.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
+
+
+class NamedArguments(exp.Expression, exp.Condition):
+    """A call with named arguments: `this` is the call without them, `expressions` a Kwarg(Var name, value) for each.
+
+    Names and values are as in a PrivacyClause.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
+
+
+def said(node: exp.Expr) -> str:
+    """A node in DuckDB's words, for names and messages: what these have no word for is left out."""
+    if node.find(NamedArguments) is not None:
+        node = node.transform(lambda each: each.this if isinstance(each, NamedArguments) else each)
+    return str(node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE))
+
+
+class PriorValue(exp.Expression, exp.Condition):
+    """A value that an earlier release of the statement shows: `this` is its name, `written` the sub-query as it stands
+    in the text."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "written": True}
+
+
+def is_name(node: exp.Placeholder) -> bool:
+    """Whether a parameter stands where a name or a word of the language belongs."""
+    return node.arg_key in _NAME_ARGUMENTS or (node.arg_key == "this" and isinstance(node.parent, _NAMED_BY_THIS))
+
+
+_NAME_ARGUMENTS = frozenset({"alias", "columns", "table", "db", "catalog", "using", "except_", "unit", "method"})
+_NAMED_BY_THIS = (exp.Table, exp.TableAlias, exp.Column, exp.Aliases, exp.Extract)
+
+
+def placed(node: Node, first: Token, last: Token) -> Node:
+    """The node, with its place from the one token to the other."""
+    return node.update_positions(line=last.line, col=last.col, start=first.start, end=last.end)
+
+
+class OwnWords(str):
+    """A syntax error in dpsql's own words, and what to write instead (or "")."""
+
+    __slots__ = ("hint",)
+    hint: str
+
+    def __new__(cls, message: str, hint: str = "") -> Self:
+        error = super().__new__(cls, message)
+        error.hint = hint
+        return error
