@@ -23,7 +23,7 @@ NOT_SPARK = ("--ignore", "tests/executors/spark")
 
 
 def requirements() -> dict[str, list[str]]:
-    """What pip is asked for, by the name of the pair."""
+    """The requirements to install with pip, by the name of the pair."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest, newest = [], []
     for library in LIBRARIES:

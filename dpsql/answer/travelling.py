@@ -1,4 +1,4 @@
-"""What takes an answer elsewhere: the methods of `Result` that write it in the forms of `answer.export_formats`."""
+"""Export of answers: the methods of `Result` that write the formats of `answer.export_formats`."""
 
 from __future__ import annotations
 

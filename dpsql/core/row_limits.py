@@ -89,7 +89,7 @@ def _multiplied(source: Source) -> Iterator[Join]:
 
 
 def _has_key(join: Join) -> bool:
-    """Whether some equality of a join reads its right rows. ON TRUE of an outer join is TRUE = TRUE."""
+    """A join has a key if an equality reads its right rows. ON TRUE of an outer join is TRUE = TRUE: it reads none."""
     return any(True for _, right in join.keys for _ in columns(right))
 
 

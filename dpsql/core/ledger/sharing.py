@@ -197,7 +197,7 @@ class SharedBook(Book):
         return (charge, slot) not in self._state.paid
 
     def _to_run(self, charge: Entry) -> Entry:
-        """What is durable now, outside the transaction. Raises PriorCharge where its run comes later."""
+        """The durable charge, outside the transaction. Raises PriorCharge if the run comes later."""
         if self.ahead:
             raise PriorCharge
         return charge

@@ -58,8 +58,8 @@ class Reach:
     """The class of each coordinate, where the cube norm is summed over classes (`core.mechanisms.coordinate_classes`);
     else all are one."""
     across: GroupVectorSensitivity | None = None
-    """Where noise is for all groups together (`core.mechanisms.group_vectors`); that of each group by itself is then
-    not known."""
+    """The sensitivity of all groups together, for one noise vector (`core.mechanisms.group_vectors`); the sensitivity
+    of each group is then not known."""
 
 
 NO_REACH = Reach(0, Fraction(0), 0)

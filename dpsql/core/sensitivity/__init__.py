@@ -1,1 +1,1 @@
-"""How far neighbouring databases can move exact results."""
+"""Sensitivity of exact results between neighbouring databases."""

@@ -181,9 +181,9 @@ def _(node: Windows) -> Stability:
 
 @stability.register
 def _(node: RowLimit) -> Stability:
-    """Of a unit's rows at most `most` stay: the ones of least hash. A hash is a function of the row and of a key that
-    is drawn without looking at rows, so for each key the rows that stay of a unit are a function of that unit's rows.
-    What another unit adds, removes or changes leaves them as they are."""
+    """A row limit keeps `most` rows of a unit at most, with the least hashes. A hash is a function of the row and of a
+    key that is drawn without looking at rows. So for each key the kept rows of a unit are a function of that unit's
+    rows, and no other unit changes them."""
     below = stability(node.input)
     if below.by_unit.keys() != {DECLARED}:
         raise InternalError("a limit of rows that are not of a declared unit")

@@ -1,4 +1,4 @@
-"""What is seen of files once, for as long as they stay as they are (`executors.sql.column_facts`).
+"""Facts about columns of files, found once for each state of the files (`executors.sql.column_facts`).
 
 Of a key that stands in one row the least unit is the only one, so a path to units is a plain join, and rows need not be
 grouped by it. Where rows of people are joined, it is seen too which keys are the cells that they are made of, and how
