@@ -29,6 +29,7 @@ from dpsql.session.tables.public_tables import stores_of
 from dpsql.sql import compile_query
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parameters import Params, params_of
+from dpsql.sql.syntax.parse import Statement
 
 if TYPE_CHECKING:
     from dpsql.plan.query_plan import Postprocess, QueryPlan, ReleasePlan
@@ -226,8 +227,10 @@ def _prepared(
                 mechanism=law,
             )
 
-        release = _released(terms.goal_with(compiled.goal), terms, plan, release_for, mechanism)
-        return PreparedQuery((release,), compiled.explain_only, intervals=_above(release, sql, catalog, given))
+        release = _released(terms.goal_with(compiled.statement.goal), terms, plan, release_for, mechanism)
+        return PreparedQuery(
+            (release,), compiled.statement.explain, intervals=_above(release, compiled.statement, catalog, given)
+        )
     except DPSQLError:
         raise
     except RecursionError:
@@ -250,14 +253,14 @@ def _released(
     return within(goal, terms, plan, release_for, mechanism)
 
 
-def _above(release: Release, sql: str, catalog: Catalog, given: Params) -> QueryPlan | None:
+def _above(release: Release, statement: Statement, catalog: Catalog, given: Params) -> QueryPlan | None:
     if not release.query.stages:
         return None
     from dpsql.session.multi_step.row_local_postprocess import (
-        program_above,  # most questions have no SELECT over an answer
+        postprocess_of_stages,  # most questions have no SELECT over an answer
     )
 
-    return program_above(release, sql, catalog, given)
+    return postprocess_of_stages(release, statement, catalog, given)
 
 
 def _prepared_several(
@@ -281,7 +284,7 @@ def _prepared_several(
             release_for,
             terms.allowance,
             catalog.public,
-            explain_only=compiled.explain_only,
+            explain_only=compiled.statement.explain,
         )
     except QueryRefused as error:
         if compiled.refusal is None:

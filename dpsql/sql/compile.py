@@ -7,14 +7,13 @@ them, and each release is bound.
 
 from __future__ import annotations
 
-from dpsql.core.goal import Goal
 from dpsql.errors import InvalidParameter, QueryRefused, SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.plan.query_plan import QueryPlan, ReleasePlan
 from dpsql.schema.frozen import dataclass
 from dpsql.sql.bind.statement import bind
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parameters import Params
-from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.parse import Statement, check_is_select, parse
 
 _OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
 """Faults of a text however it is separated. Other refusals depend on which of its parts is read first."""
@@ -28,48 +27,44 @@ class CompiledQuery:
     ----------
     plan : QueryPlan
         Its releases and the post-processing over them.
-    explain_only : bool
-        Whether the text begins with EXPLAIN PRIVACY.
-    goal : Goal or None
-        The error that WITHIN asks for.
+    statement : Statement
+        The parsed text.
     refusal : QueryRefused or None
         Why the statement is not one release; None where it is.
     """
 
     plan: QueryPlan
-    explain_only: bool
-    goal: Goal | None = None
+    statement: Statement
     refusal: QueryRefused | None = None
 
 
 def compile_query(sql: object, catalog: Catalog, params: Params = ()) -> CompiledQuery:
     """The compiled statement. Raises a QueryRefused that names the place in the text."""
+    statement = parse(sql)
     try:
-        statement = parse(sql)
+        check_is_select(statement)
         bound = bind(statement, catalog, params)
     except QueryRefused as error:
-        if not isinstance(sql, str) or (isinstance(error, _OF_THE_TEXT) and "no FROM" not in error.about):
+        if isinstance(error, _OF_THE_TEXT) and "no FROM" not in error.about:
             raise
         refusal = error.with_traceback(None)
     else:
-        plan = QueryPlan((ReleasePlan(bound.query, bound.options),))
-        return CompiledQuery(plan, statement.explain, statement.goal)
+        return CompiledQuery(QueryPlan((ReleasePlan(bound.query, bound.options),)), statement)
     try:
-        separated = separate(sql, catalog, params)
+        plan = separate(statement, catalog, params)
     except QueryRefused as error:
         raise better_refusal(error, refusal) from None
-    if separated is None:
+    if plan is None:
         raise refusal
-    plan, explain_only = separated
-    return CompiledQuery(plan, explain_only, refusal=refusal)
+    return CompiledQuery(plan, statement, refusal)
 
 
-def separate(sql: str, catalog: Catalog, params: Params) -> tuple[QueryPlan, bool] | None:
-    """The statement separated into releases and post-processing SQL, and whether EXPLAIN PRIVACY stands before it; None
-    where it has no SQL over a release. Raises a QueryRefused."""
+def separate(statement: Statement, catalog: Catalog, params: Params) -> QueryPlan | None:
+    """The releases of a statement and the post-processing SQL over them; None where it has no SQL over a release.
+    Raises a QueryRefused."""
     from dpsql.sql.boundary.statements import separate_statement  # most statements are of one release
 
-    return separate_statement(sql, catalog, params)
+    return separate_statement(statement, catalog, params)
 
 
 def better_refusal(of_several: QueryRefused, of_one: QueryRefused) -> QueryRefused:

@@ -70,7 +70,7 @@ def _changed(sql: str, change: Callable[[str], str]) -> str:
 
 def _accepted(sql: str) -> str:
     try:
-        check_steps(parse(sql, several=True))
+        check_steps(parse(sql))
     except QueryRefused as error:
         return error.message.casefold()
     return ""

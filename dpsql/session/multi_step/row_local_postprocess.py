@@ -1,4 +1,4 @@
-"""SELECTs over the answer of one release, which run here, as the program that they would be for DuckDB."""
+"""SELECTs over the answer of one release, which dpsql computes itself, as the SQL that DuckDB would run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from dpsql.release.release import Release
 from dpsql.sql.compile import separate
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parameters import Params
+from dpsql.sql.syntax.parse import Statement
 
 if TYPE_CHECKING:
     from dpsql.plan.query_plan import QueryPlan
 
 
-def program_above(release: Release, sql: str, catalog: Catalog, given: Params) -> QueryPlan | None:
-    """The text as SQL over the answer of a release; None where there is no such SELECT in it, or nothing is told so."""
+def postprocess_of_stages(release: Release, statement: Statement, catalog: Catalog, given: Params) -> QueryPlan | None:
+    """The SELECTs of a statement over its one release, as post-processing SQL; None where no interval can be simulated
+    from it."""
     try:
-        separated = separate(sql, catalog, given)
+        plan = separate(statement, catalog, given)
     except QueryRefused:
         return None
-    if separated is None:
-        return None
-    plan, _ = separated
-    if len(plan.releases) != 1 or plan.postprocess is None or plan.postprocess.redrawn is None:
+    if plan is None or len(plan.releases) != 1 or plan.postprocess is None or plan.postprocess.redrawn is None:
         return None
     (step,) = plan.releases
     same = (step.query.plan, step.query.finish) == (release.query.plan, release.query.finish)

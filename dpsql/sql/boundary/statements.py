@@ -41,17 +41,16 @@ from dpsql.sql.rewrite.quantified_comparisons import has_quantifier, without_qua
 from dpsql.sql.syntax.nodes import NamedArguments, said
 from dpsql.sql.syntax.parameter_constants import with_constants_given
 from dpsql.sql.syntax.parameters import Params, check_all_used
-from dpsql.sql.syntax.parse import Statement, parse, span_of
+from dpsql.sql.syntax.parse import Statement, span_of
 from dpsql.sql.syntax.postprocess_grammar import check_qualified, check_steps
 
 MOST_RELEASES = 16
 
 
-def separate_statement(sql: str, catalog: Catalog, params: Params) -> tuple[QueryPlan, bool] | None:
-    """A text separated into releases and post-processing SQL, and whether EXPLAIN PRIVACY stands before it; None where
-    it has no SQL over a release, or is refused before that is known. Raises a QueryRefused."""
+def separate_statement(statement: Statement, catalog: Catalog, params: Params) -> QueryPlan | None:
+    """A statement separated into releases and post-processing SQL; None where it has no SQL over a release, or is
+    refused before that is known. Raises a QueryRefused."""
     try:
-        statement = parse(sql, several=True)
         used: set[str] = set()
         own = in_own_functions(with_qualified_tables(statement, catalog))
         plain = opened(replace(own, select=with_constants_given(unshared(own), params, used)))
@@ -70,7 +69,7 @@ def separate_statement(sql: str, catalog: Catalog, params: Params) -> tuple[Quer
         raise UnsupportedSQL(
             "WITHIN is for a query of one step.", hint="Say epsilon, or ask for each answer by itself."
         )
-    return steps.program(), statement.explain
+    return steps.program()
 
 
 class Steps:

@@ -1,4 +1,4 @@
-"""Text -> one sqlglot SELECT. Limits are checked on tokens, before the recursive parser sees the text."""
+"""Text -> the sqlglot tree of one query. Limits are checked on tokens, before the recursive parser sees the text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType
 
 @dataclass(frozen=True)
 class Statement:
-    """One parsed SELECT, its own text and words, and whether EXPLAIN PRIVACY stood before it."""
+    """A parsed query, its own text and words, and whether EXPLAIN PRIVACY stood before it."""
 
     sql: str
     select: exp.Query
@@ -56,15 +56,15 @@ class Statement:
     """WITHIN 5 CONFIDENCE 95 at the end of the text."""
 
 
-def parse(sql: object, *, several: bool = False) -> Statement:
-    """Parse one query: a SELECT, or with `several` set operations too. Raises SQLSyntaxError for malformed text,
-    UnsupportedSQL for other statements."""
+def parse(sql: object) -> Statement:
+    """Parse one query: a SELECT or a set operation. Raises SQLSyntaxError for malformed text, UnsupportedSQL for other
+    statements."""
     sql = checked_text(sql)
     explain = EXPLAIN_PRIVACY.match(sql)
     if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
         sql = " " * explain.end() + sql[explain.end() :]
     tokens, goal = _goal(sql, checked_tokens(sql))
-    return Statement(sql, _select(sql, tokens, several=several), explain is not None, tuple(tokens), goal)
+    return Statement(sql, _query(sql, tokens), explain is not None, tuple(tokens), goal)
 
 
 def checked_text(sql: object) -> str:
@@ -212,11 +212,17 @@ def parsed(sql: str, tokens: list[Token], dialect: Dialect = _DIALECT) -> exp.Ex
     return trees[0] if len(trees) == 1 else None
 
 
-def _select(sql: str, tokens: list[Token], *, several: bool) -> exp.Query:
+def check_is_select(statement: Statement) -> None:
+    """Raises UnsupportedSQL or SQLSyntaxError for a set operation, and for a SELECT in parentheses."""
+    if not isinstance(statement.select, exp.Select):
+        raise _no_plain_select(statement.sql, list(statement.tokens), statement.select)
+
+
+def _query(sql: str, tokens: list[Token]) -> exp.Query:
     tree = parsed(sql, tokens)
     if "PIVOT" in sql.upper():
         tree = _without_pivots(sql, tokens, tree)
-    if not isinstance(tree, exp.Select) and not (several and isinstance(tree, exp.Query)):
+    if not isinstance(tree, exp.Query):
         raise _no_plain_select(sql, tokens, tree)
     return tree
 
