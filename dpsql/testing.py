@@ -1,12 +1,13 @@
-"""For audits and contract tests ALONE: what a private query hides, and draws that nobody pays for.
+"""For audits and contract tests ALONE: what a private query hides, and draws that nobody pays for. Also the stages of
+the compiler, which read no row of people.
 
     from dpsql.testing import insecure_draws, insecure_exact
 
-NOTHING THAT THESE FUNCTIONS RETURN IS PRIVATE. `insecure_exact` gives exact answers about people; the mean of many
-`insecure_draws` is all but exact. No budget is charged, no ledger is written, no answer is kept for a replay: they
-leave no trace. They are for owners, who can read the rows anyway, to see that what dpsql shows to others is as noisy as
-it says, and for tests that two engines give the same integers. Never give their results, or anything that was made of
-them, to somebody who may ask the session's queries only.
+NOTHING THAT THE `insecure_` FUNCTIONS RETURN IS PRIVATE. `insecure_exact` gives exact answers about people; the mean of
+many `insecure_draws` is all but exact. They charge no budget, write no ledger and keep no answer for a replay. They are
+for owners, who can read the rows anyway, to see that what dpsql shows to others is as noisy as it says, and for tests
+that two engines give the same integers. Never give their results, or anything made of them, to somebody who may ask the
+session's queries only.
 
 An owner's session is one that speaks for no analyst (`Session(..., analyst=...)` left out). `import dpsql` does not
 import this module.
@@ -21,6 +22,7 @@ import pandas as pd
 
 from dpsql.answer.program import ProgramExplanation
 from dpsql.core.exact import ExactPlan, ExactTable
+from dpsql.core.ledger.budget import Budget
 from dpsql.errors import InternalError, InvalidArgument, InvalidSchema, as_written
 from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
@@ -31,8 +33,10 @@ from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.run import open_tables, run
 from dpsql.session.session import Session
 from dpsql.session.tables.constant_tables import constant_tables
+from dpsql.sql.syntax.parameters import params_of
+from dpsql.sql.trace import CompileTrace, traced
 
-__all__ = ["Integers", "insecure_draws", "insecure_exact"]
+__all__ = ["CompileTrace", "Integers", "compile_trace", "insecure_draws", "insecure_exact"]
 
 _KEY_BYTES = 32
 
@@ -50,6 +54,38 @@ class Integers:
 
     parts: Mapping[tuple[Key, ...], tuple[int, ...]]
     grids: Mapping[tuple[Key, ...], tuple[Mapping[int, int], ...]]
+
+
+def compile_trace(sql: str, tables: Mapping[str, Any], *, params: Any = None) -> CompileTrace:
+    """The stages of a statement on its way through the compiler, from its syntax to its plan. Reads no row of people.
+
+    Parameters
+    ----------
+    sql : str
+        The statement.
+    tables : mapping of str to DataFrame or Table
+        The tables that it may name, as `Session` takes them.
+    params : mapping or sequence, optional
+        Values for parameters of the text.
+
+    Returns
+    -------
+    CompileTrace
+        Its attributes are the stages; `print` shows them.
+
+    Raises
+    ------
+    QueryRefused
+        For a statement that dpsql does not answer.
+
+    Examples
+    --------
+    >>> trace = compile_trace("SELECT sex, COUNT(*) FROM people GROUP BY ALL", {"people": table})
+    >>> trace.rewrite
+    'SELECT sex, COUNT(*) FROM people GROUP BY 1'
+    """
+    session = Session(tables, budget=Budget(epsilon=1))
+    return traced(sql, session._catalog, () if params is None else params_of(params))
 
 
 def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Integers:

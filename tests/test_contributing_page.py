@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 
+import dpsql
+from dpsql.testing import compile_trace
 from tests.test_architecture import FLOORS, ROOT
 
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -59,6 +62,17 @@ def test_the_architecture_names_every_package():
     folders = {room for floor in FLOORS for room in floor if (ROOT / "dpsql" / room).is_dir()}
     named = [each.split("/")[1] for each in files(section("Architecture")) if each.startswith("dpsql/")]
     assert set(named) - {""} == folders
+
+
+def test_the_compiler_does_what_it_says_of_one_statement():
+    part = section("Architecture").split("### The compiler")[1].split("###")[0]
+    (sql,) = re.findall(r"```sql\n(.+?)\n```", part)
+    frame = pd.DataFrame({"sex": ["F", "M"], "age": [30, 40]})
+    table = dpsql.Table(frame, bounds={"age": (0, 100)}, keys={"sex": ["F", "M"]})
+    trace = compile_trace(sql, {"people": table})
+    shown = [trace.syntax, trace.rewrite, *trace.releases, trace.postprocess]
+    assert shown == [sql, *re.findall(r"```text\n +(.+?)\n +```", part)[:-1]]
+    assert re.findall(r"```text\n +(.+?)\n +```", part)[-1] in str(trace)
 
 
 def test_links_lead_somewhere():

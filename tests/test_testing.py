@@ -243,4 +243,4 @@ def test_the_docstrings_say_so_loudly():
         assert (each.__doc__ or "").startswith("INSECURE: ")
         for words in ("Charges nothing", "alone", "session of an owner"):
             assert words in (each.__doc__ or ""), words
-    assert "NOTHING THAT THESE FUNCTIONS RETURN IS PRIVATE" in (testing.__doc__ or "")
+    assert "NOTHING THAT THE `insecure_` FUNCTIONS RETURN IS PRIVATE" in (testing.__doc__ or "")

@@ -29,11 +29,11 @@ from dpsql.session.tables.public_tables import stores_of
 from dpsql.sql import compile_query
 from dpsql.sql.names.catalog import Catalog
 from dpsql.sql.syntax.parameters import Params, params_of
-from dpsql.sql.syntax.parse import Statement
 
 if TYPE_CHECKING:
     from dpsql.plan.query_plan import Postprocess, QueryPlan, ReleasePlan
     from dpsql.sql.compile import CompiledQuery
+    from dpsql.sql.syntax.parse import Statement
 
 _MOST_CACHED = 256
 

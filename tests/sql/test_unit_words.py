@@ -14,7 +14,7 @@ from sqlglot.tokens import TokenType
 import dpsql
 from dpsql.errors import QueryRefused
 from dpsql.sql.syntax.parse import _DIALECT, parse
-from dpsql.sql.syntax.postprocess_grammar import check_steps
+from dpsql.sql.syntax.postprocess_grammar import check_separated
 from tests.sql.test_fuzz import CORPUS
 
 NAMES = ("day", "month", "date", "year", "week", "hour", "minute", "second", "quarter", "timestamp", "time", "datetime",
@@ -70,7 +70,7 @@ def _changed(sql: str, change: Callable[[str], str]) -> str:
 
 def _accepted(sql: str) -> str:
     try:
-        check_steps(parse(sql))
+        check_separated(parse(sql))
     except QueryRefused as error:
         return error.message.casefold()
     return ""

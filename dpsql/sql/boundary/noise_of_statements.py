@@ -34,11 +34,11 @@ class RedrawnStatement:
 
 
 def redrawn(
-    tree: exp.Query, commons: Sequence[Listed], steps: Sequence[ReleasePlan], public: Mapping[str, TableSchema]
+    tree: exp.Query, commons: Sequence[Listed], releases: Sequence[ReleasePlan], public: Mapping[str, TableSchema]
 ) -> RedrawnStatement | None:
     """The statement for many runs; None where there is nothing in it that could be told that way."""
     copied, copies = tree.copy(), [(name, query.copy(), alias) for name, query, alias in commons]
-    selects = _with_relations(steps, public)
+    selects = _with_relations(releases, public)
     try:
         for name, query, alias in copies:
             selects.known[name] = _renamed(selects.rows(query, None), alias)
@@ -49,7 +49,7 @@ def redrawn(
         return None
     queries_of_all = exp.Tuple(expressions=[copied, *(query for _, query, _ in copies)])
     selects.note()
-    _put_in_runs(queries_of_all, steps)
+    _put_in_runs(queries_of_all, releases)
     noted, *queries = queries_of_all.expressions
     if sum(len(each.sql(unsupported_level=ErrorLevel.IGNORE)) for each in queries_of_all.expressions) > LONGEST:
         return None
@@ -57,39 +57,39 @@ def redrawn(
     return RedrawnStatement(noted, listed, rows.columns)
 
 
-def _with_relations(steps: Sequence[ReleasePlan], public: Mapping[str, TableSchema]) -> Selects:
+def _with_relations(releases: Sequence[ReleasePlan], public: Mapping[str, TableSchema]) -> Selects:
     selects = Selects()
-    for step in steps:
-        selects.known[step.relation] = _of_step(step, selects)
+    for release in releases:
+        selects.known[release.relation] = _of_release(release, selects)
     for name, schema in public.items():
         columns = selects.names.numbered(KNOWN for _ in schema.columns)
         selects.known[name] = Rows(tuple(each.name.casefold() for each in schema.columns), columns)
     return selects
 
 
-def _of_step(step: ReleasePlan, selects: Selects) -> Rows:
+def _of_release(release: ReleasePlan, selects: Selects) -> Rows:
     """A release: keys, which are known, and values with noise. Where chance decided which groups are shown, noise drawn
     anew would show others: there values are told one by one alone."""
-    query, keys = step.query, len(step.query.plan.keys)
-    hidden = _is_narrowed(step) or query.plan.public_cells is None
-    exprs = [query.finish.outputs[each.output].expr for each in step.columns]
+    query, keys = release.query, len(release.query.plan.keys)
+    hidden = _is_narrowed(release) or query.plan.public_cells is None
+    exprs = [query.finish.outputs[each.output].expr for each in release.columns]
     columns, outputs = [], outputs_of(query)
-    for each, expr in zip(step.columns, exprs, strict=True):
+    for each, expr in zip(release.columns, exprs, strict=True):
         noisy = bool(query.stages) or any(not 0 <= index < keys for index in _slots(expr))
         smooth = not hidden and outputs.smooth(expr)
-        leaf = Noise(smooth=smooth, single=True, leaves=frozenset([(step.relation, each.name)]))
+        leaf = Noise(smooth=smooth, single=True, leaves=frozenset([(release.relation, each.name)]))
         columns.append(KNOWN if not noisy else leaf if each.type.numeric else ROUGH)
     numbered = selects.names.numbered(columns)
     shown = {expr.index: each.column for expr, each in zip(exprs, numbered, strict=True) if isinstance(expr, Slot)}
     all_shown = not query.stages and shown.keys() >= set(range(keys))
     key = frozenset().union(*(shown[place] for place in range(keys))) if all_shown else None
-    return Rows(tuple(each.name.casefold() for each in step.columns), numbered, key, hidden)
+    return Rows(tuple(each.name.casefold() for each in release.columns), numbered, key, hidden)
 
 
-def _is_narrowed(step: ReleasePlan) -> bool:
+def _is_narrowed(release: ReleasePlan) -> bool:
     """Whether values with noise may have chosen its rows."""
-    finish = step.query.finish
-    return bool(finish.having or finish.distinct or finish.offset or finish.limit is not None or step.query.stages)
+    finish = release.query.finish
+    return bool(finish.having or finish.distinct or finish.offset or finish.limit is not None or release.query.stages)
 
 
 def _slots(expr: Expr) -> Iterator[int]:
@@ -102,18 +102,18 @@ def _renamed(rows: Rows, alias: exp.TableAlias | None) -> Rows:
     return replace(rows, names=(*names, *rows.names[len(names) :]))
 
 
-def _put_in_runs(held: exp.Expr, steps: Sequence[ReleasePlan]) -> None:
+def _put_in_runs(held: exp.Expr, releases: Sequence[ReleasePlan]) -> None:
     """Each relation of a release becomes its rows in one run."""
-    by_name = {each.relation: each for each in steps}
+    by_name = {each.relation: each for each in releases}
     for table in [each for each in held.find_all(exp.Table) if isinstance(each.this, exp.Identifier)]:
         if table.name in by_name:
             table.replace(_of_run(table, by_name[table.name]))
 
 
-def _of_run(table: exp.Table, step: ReleasePlan) -> exp.Subquery:
+def _of_run(table: exp.Table, release: ReleasePlan) -> exp.Subquery:
     """The rows of one run in the place of a relation."""
     select = exp.Select(
-        expressions=[exp.column(exp.to_identifier(each.name, quoted=True)) for each in step.columns],
+        expressions=[exp.column(exp.to_identifier(each.name, quoted=True)) for each in release.columns],
         from_=exp.From(this=exp.Table(this=exp.to_identifier(table.name, quoted=True))),
         where=exp.Where(this=exp.EQ(this=exp.column(RUN), expression=exp.column(RUN, table=RUNS))),
     )

@@ -10,7 +10,7 @@ from dpsql.sql.bind.released_select import shown_type
 from dpsql.sql.boundary.separation import SeparatedSelect
 
 
-def step_columns(query: Query, split: SeparatedSelect | None) -> tuple[ReleaseColumn, ...]:
+def release_columns(query: Query, split: SeparatedSelect | None) -> tuple[ReleaseColumn, ...]:
     """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours."""
     columns = []
     for place, output in enumerate(query.finish.outputs):

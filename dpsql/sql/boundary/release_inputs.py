@@ -41,7 +41,7 @@ class StatementContext(Protocol):
     catalog: Catalog
     params: Params
     used: set[str]
-    steps: list[ReleasePlan]
+    releases: list[ReleasePlan]
     commons: list[Listed]
     public: dict[str, TableSchema]
 
@@ -76,11 +76,10 @@ class _AnswerQuery:
 
 
 class PriorInputs:
-    """Puts names in the place of answers inside one release. The parts of it that are releases themselves become steps
-    before it."""
+    """Puts names in the place of answers inside one release. Parts of it that are releases come before it."""
 
-    def __init__(self, steps: StatementContext, prefix: str) -> None:
-        self.steps = steps
+    def __init__(self, separation: StatementContext, prefix: str) -> None:
+        self.separation = separation
         self.prefix = prefix
         self.inputs: list[Input] = []
 
@@ -91,7 +90,7 @@ class PriorInputs:
 
     def value(self, node: exp.Subquery, names: Common | None) -> exp.Expr:
         """In the place of one value: its column."""
-        _refuse_constant(node, span_of(self.steps.sql, node))
+        _refuse_constant(node, span_of(self.separation.sql, node))
 
         def whole(tree: exp.Query) -> exp.Query:
             return exp.Select(expressions=[exp.alias_(exp.Subquery(this=tree), VALUE, quoted=True)])
@@ -123,7 +122,7 @@ class PriorInputs:
         if asked.shape.most is None:
             raise UnsupportedSQL(
                 "nothing says how many rows this answer has, and people's rows are joined with it.",
-                span=span_of(self.steps.sql, node),
+                span=span_of(self.separation.sql, node),
                 hint=UNLISTED
                 if is_of_mad(node)
                 else "Write ORDER BY n DESC LIMIT 5 in it, or look in it by IN (SELECT ...).",
@@ -167,16 +166,16 @@ class PriorInputs:
         names: Common | None,
         whole: Callable[[exp.Query], exp.Query] = lambda tree: tree,
     ) -> _AnswerQuery:
-        steps = self.steps
+        separation = self.separation
         try:
-            tree = whole(steps.query(query.copy(), names))
+            tree = whole(separation.query(query.copy(), names))
         except QueryRefused as error:
             raise self._of_outer_row(error, node) or error from None
         used: set[str] = set()
-        sql = steps.text(tree, steps.commons, used)
-        steps.used |= used
-        parameters = tuple((name, value) for name, value in steps.params if name in used)
-        headers = [*map(header_of, steps.steps), *(public_header(*each) for each in steps.public.items())]
+        sql = separation.text(tree, separation.commons, used)
+        separation.used |= used
+        parameters = tuple((name, value) for name, value in separation.params if name in used)
+        headers = [*map(header_of, separation.releases), *(public_header(*each) for each in separation.public.items())]
         try:
             statement = bound(sql, headers, handed(parameters))
         except QueryRefused as error:
@@ -185,11 +184,11 @@ class PriorInputs:
         if len({name.casefold() for name, _ in columns}) < len(columns):
             raise UnsupportedSQL(
                 "two columns of this answer have one name.",
-                span=span_of(steps.sql, node),
+                span=span_of(separation.sql, node),
                 hint="Name them apart with AS.",
             )
-        shape = Shapes(steps.steps, steps.commons, steps.public, steps.params).of(tree)
-        return _AnswerQuery(sql, _relations(tree, steps), parameters, columns, shape)
+        shape = Shapes(separation.releases, separation.commons, separation.public, separation.params).of(tree)
+        return _AnswerQuery(sql, _relations(tree, separation), parameters, columns, shape)
 
     def _table(self, asked: _AnswerQuery, node: exp.Expr) -> str:
         """The name of a public table of these rows."""
@@ -199,7 +198,7 @@ class PriorInputs:
         if most > MOST_LISTED:
             raise UnsupportedSQL(
                 f"this answer has up to {most:,} rows, and a later release reads at most {MOST_LISTED:,}.",
-                span=span_of(self.steps.sql, node),
+                span=span_of(self.separation.sql, node),
                 hint="Cut it by LIMIT.",
             )
         unique = sorted(
@@ -224,18 +223,18 @@ class PriorInputs:
         outer = node.find_ancestor(exp.Select)
         if outer is None:
             return None
-        if self.steps.catalog.any_name and error.span is not None and self._any(last_word(error.span)):
+        if self.separation.catalog.any_name and error.span is not None and self._any(last_word(error.span)):
             return of_outer_row(error, {whole_name(error.span).partition(".")[0].strip('" `').casefold()})
-        return of_outer_row(error, self.steps.kinds.names_of(outer))
+        return of_outer_row(error, self.separation.kinds.names_of(outer))
 
     def _any(self, name: str) -> bool:
-        return any(name in table.by_name for table in self.steps.catalog.tables.values())
+        return any(name in table.by_name for table in self.separation.catalog.tables.values())
 
 
-def _relations(tree: exp.Expr, steps: StatementContext) -> tuple[str, ...]:
+def _relations(tree: exp.Expr, separation: StatementContext) -> tuple[str, ...]:
     """The releases that SQL over answers reads, through its CTEs too."""
-    queries = {name: query for name, query, _ in steps.commons}
-    own = {each.relation for each in steps.steps}
+    queries = {name: query for name, query, _ in separation.commons}
+    own = {each.relation for each in separation.releases}
     reads: set[str] = set()
     waiting, seen = [tree], set[str]()
     while waiting:
@@ -245,7 +244,7 @@ def _relations(tree: exp.Expr, steps: StatementContext) -> tuple[str, ...]:
             if table.name in queries and table.name not in seen:
                 seen.add(table.name)
                 waiting.append(queries[table.name])
-    return tuple(each.relation for each in steps.steps if each.relation in reads)
+    return tuple(each.relation for each in separation.releases if each.relation in reads)
 
 
 _CONSTANT = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob, exp.RegexpLike, exp.Escape)

@@ -13,9 +13,9 @@ from dpsql.sql.names.select_list import only_filters
 _MAKES_ROWS = (exp.UDTF, exp.Explode, exp.Anonymous)
 
 
-def in_order(tree: exp.Expr, steps: Sequence[ReleasePlan], commons: Sequence[Listed]) -> bool:
+def in_order(tree: exp.Expr, releases: Sequence[ReleasePlan], commons: Sequence[Listed]) -> bool:
     """Whether a query orders its rows, has one at most, or keeps an order that stands further inside."""
-    return tree.args.get("order") is not None or _is_one_row(tree) or _keeps_order(tree, steps, commons)
+    return tree.args.get("order") is not None or _is_one_row(tree) or _keeps_order(tree, releases, commons)
 
 
 def _is_one_row(tree: exp.Expr) -> bool:
@@ -26,12 +26,12 @@ def _is_one_row(tree: exp.Expr) -> bool:
     )
 
 
-def _keeps_order(tree: exp.Expr, steps: Sequence[ReleasePlan], listed: Sequence[Listed]) -> bool:
+def _keeps_order(tree: exp.Expr, releases: Sequence[ReleasePlan], listed: Sequence[Listed]) -> bool:
     """Only projections and filters follow the order."""
     while isinstance(tree, exp.Select) and only_filters(tree):
         source = tree.args["from_"].this
         if isinstance(source, exp.Table):
-            named = [each for each in steps if each.relation == source.name]
+            named = [each for each in releases if each.relation == source.name]
             commons = [query for name, query, _ in listed if name == source.name]
             if commons and commons[0].args.get("order") is None:
                 tree = commons[0]

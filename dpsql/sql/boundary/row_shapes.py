@@ -39,9 +39,13 @@ class Shapes:
     """The shapes of queries over some relations."""
 
     def __init__(
-        self, steps: Sequence[ReleasePlan], listed: Sequence[Listed], public: Mapping[str, TableSchema], params: Params
+        self,
+        releases: Sequence[ReleasePlan],
+        listed: Sequence[Listed],
+        public: Mapping[str, TableSchema],
+        params: Params,
     ) -> None:
-        self.steps = {each.relation: each for each in steps}
+        self.releases = {each.relation: each for each in releases}
         self.listed = {name: (query, alias) for name, query, alias in listed}
         self.public = public
         self.params = dict(params)
@@ -103,8 +107,8 @@ class Shapes:
         if item.name in self.listed:
             query, alias = self.listed[item.name]
             return _renamed(_renamed(self.of(query), alias), item.args.get("alias"))
-        if item.name in self.steps:
-            return _renamed(_of_step(self.steps[item.name]), item.args.get("alias"))
+        if item.name in self.releases:
+            return _renamed(_of_release(self.releases[item.name]), item.args.get("alias"))
         table = self.public.get(item.name)
         if table is None:
             return Shape(None)
@@ -142,19 +146,19 @@ def _grouped(select: exp.Select) -> frozenset[frozenset[str]]:
     return frozenset({frozenset(each for each in keys if each is not None)})
 
 
-def _of_step(step: ReleasePlan) -> Shape:
+def _of_release(release: ReleasePlan) -> Shape:
     """The answer of a release: its rows are told apart by its keys, where all of them are shown as they are."""
-    names = tuple(each.name.casefold() for each in step.columns)
-    plan, finish = step.query.plan, step.query.finish
+    names = tuple(each.name.casefold() for each in release.columns)
+    plan, finish = release.query.plan, release.query.finish
     places = {
         finish.outputs[column.output].expr.index: name  # type: ignore[union-attr]
-        for column, name in zip(step.columns, names, strict=True)
+        for column, name in zip(release.columns, names, strict=True)
         if isinstance(finish.outputs[column.output].expr, Slot)
     }
-    plain = not plan.sets and not step.query.stages and len(set(names)) == len(names)
+    plain = not plan.sets and not release.query.stages and len(set(names)) == len(names)
     shown = plain and all(place in places for place in range(len(plan.keys)))
     keys = frozenset(places[place] for place in range(len(plan.keys))) if shown else frozenset[str]()
-    most = step.most if plan.keys or step.query.stages else 1
+    most = release.most if plan.keys or release.query.stages else 1
     return Shape(most, names, frozenset({keys}) if keys else frozenset())
 
 

@@ -21,9 +21,9 @@ _AROUND = (
 """What a value may stand in: there a sub-query is one, and nothing else."""
 
 
-def with_values(tree: exp.Query, steps: Sequence[ReleasePlan]) -> exp.Query:
+def with_values(tree: exp.Query, releases: Sequence[ReleasePlan]) -> exp.Query:
     """The tree with a value in the place of each sub-query that is a column of one answer of one row, by its text."""
-    known = {step.relation: step for step in steps if step.most == step.least == 1}
+    known = {release.relation: release for release in releases if release.most == release.least == 1}
     for node in list(tree.find_all(exp.Subquery)) if known else ():
         item = isinstance(node.parent, exp.Select) and node.arg_key == "expressions" and bool(node.alias)
         value = _value(node, known) if item or isinstance(node.parent, _AROUND) else None
@@ -39,18 +39,18 @@ def _value(node: exp.Subquery, known: Mapping[str, ReleasePlan]) -> exp.Expr | N
     table, (item, *others) = select.args["from_"].this, select.expressions
     if others or not isinstance(item, exp.Column) or not isinstance(table, exp.Table) or table.args.get("joins"):
         return None
-    step = known.get(table.name)
-    if step is None:
+    release = known.get(table.name)
+    if release is None:
         return None
-    names = [each.name for each in step.columns]
+    names = [each.name for each in release.columns]
     if names.count(item.name) != 1:
         return None
     place = names.index(item.name)
-    column = step.columns[place]
+    column = release.columns[place]
     kind = "HUGEINT" if column.wide else _TYPES.get(column.type)
     if kind is None:
         return None
-    value = exp.Placeholder(this=value_name(step.relation, place))
+    value = exp.Placeholder(this=value_name(release.relation, place))
     return exp.Cast(this=value, to=exp.DataType.build(kind, dialect="duckdb"))
 
 

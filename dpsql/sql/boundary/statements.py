@@ -22,7 +22,7 @@ from dpsql.sql.bind.statement import bind_part
 from dpsql.sql.boundary.duckdb_text import meant, printed
 from dpsql.sql.boundary.noise_of_statements import Listed, in_runs, redrawn
 from dpsql.sql.boundary.relation_kinds import Common, Kinds
-from dpsql.sql.boundary.release_columns import step_columns
+from dpsql.sql.boundary.release_columns import release_columns
 from dpsql.sql.boundary.release_inputs import PriorInputs
 from dpsql.sql.boundary.released_parts import PriorParts
 from dpsql.sql.boundary.row_order import in_order
@@ -42,7 +42,7 @@ from dpsql.sql.syntax.nodes import NamedArguments, said
 from dpsql.sql.syntax.parameter_constants import with_constants_given
 from dpsql.sql.syntax.parameters import Params, check_all_used
 from dpsql.sql.syntax.parse import Statement, span_of
-from dpsql.sql.syntax.postprocess_grammar import check_qualified, check_steps
+from dpsql.sql.syntax.postprocess_grammar import check_qualified, check_separated
 
 MOST_RELEASES = 16
 
@@ -50,29 +50,35 @@ MOST_RELEASES = 16
 def separate_statement(statement: Statement, catalog: Catalog, params: Params) -> QueryPlan | None:
     """A statement separated into releases and post-processing SQL; None where it has no SQL over a release, or is
     refused before that is known. Raises a QueryRefused."""
+    separation = separation_of(statement, catalog, params)
+    return None if separation is None else separation.plan()
+
+
+def separation_of(statement: Statement, catalog: Catalog, params: Params) -> Separation | None:
+    """The rewritten statement, ready to be separated; None as in `separate_statement`. Raises a QueryRefused."""
     try:
         used: set[str] = set()
         own = in_own_functions(with_qualified_tables(statement, catalog))
         plain = opened(replace(own, select=with_constants_given(unshared(own), params, used)))
-        steps = Steps(*with_calendars(plain, catalog, params, used), params)
+        separation = Separation(*with_calendars(plain, catalog, params, used), params)
         if has_quantifier(plain.select):
-            steps.replace_quantifiers()
-        steps.used |= used
-        if not steps.several():
+            separation.replace_quantifiers()
+        separation.used |= used
+        if not separation.several():
             return None
     except QueryRefused as refusal:
         if "unknown table" in refusal.about:
             raise
         return None
-    check_steps(statement)
+    check_separated(statement)
     if statement.goal is not None:
         raise UnsupportedSQL(
             "WITHIN is for a query of one step.", hint="Say epsilon, or ask for each answer by itself."
         )
-    return steps.program()
+    return separation
 
 
-class Steps:
+class Separation:
     """Takes a statement apart."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
@@ -81,7 +87,9 @@ class Steps:
         self.catalog = catalog
         self.params = params
         self.used: set[str] = set()
-        self.steps: list[ReleasePlan] = []
+        self.releases: list[ReleasePlan] = []
+        self.selects: list[exp.Select] = []
+        """The SELECT of each release, with names in the place of prior answers."""
         self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
         self.commons: list[Listed] = []
@@ -116,10 +124,10 @@ class Steps:
             return above or (is_release(tree) and (has_mad(tree) or self.parts.any(tree, None)))
         return self.kinds.asks_people(tree, None)
 
-    def program(self) -> QueryPlan:
+    def plan(self) -> QueryPlan:
         tree = self.query(self.statement.select.copy(), None)
         above: set[str] = set()
-        again = redrawn(tree, self.commons, self.steps, self.public)
+        again = redrawn(tree, self.commons, self.releases, self.public)
         text = self.text(tree, self.commons, above)
         runs = None
         if again is not None:
@@ -127,7 +135,7 @@ class Steps:
         check_all_used(self.params, frozenset(self.used | above))
         values = tuple((name, value) for name, value in self.params if name in above)
         public = tuple((name, schema) for name, schema in self.public.items())
-        return QueryPlan(tuple(self.steps), Postprocess(public, text, values, runs))
+        return QueryPlan(tuple(self.releases), Postprocess(public, text, values, runs))
 
     # The program.
 
@@ -174,16 +182,16 @@ class Steps:
         if has_mad(select):
             select = with_mads(select, self.sql, self.catalog)
         if not needs_split(select, lambda inner: self.kinds.asks_people(inner, names)):
-            step = self._step(select, names)
-            columns: list[exp.Expr] = [exp.column(exp.to_identifier(each.name)) for each in step.columns]
-            return exp.Select(expressions=columns, from_=exp.From(this=_table(step.relation)))
+            release = self._release(select, names)
+            columns: list[exp.Expr] = [exp.column(exp.to_identifier(each.name)) for each in release.columns]
+            return exp.Select(expressions=columns, from_=exp.From(this=_table(release.relation)))
 
         def scope() -> Scope:
             return self.kinds.scope(select, names)
 
         split = SeparatedSelect(self.sql, select, lambda inner: self.kinds.asks_people(inner, names), scope)
-        step = self._step(split.release, names, split)
-        above = split.above(step.relation)
+        release = self._release(split.release, names, split)
+        above = split.above(release.relation)
         for node in [each for each in above.find_all(exp.Query) if each is not above]:
             if node.parent is not None and self._outermost_inside(node, above):
                 node.replace(self._beside(node, select, names))
@@ -206,19 +214,20 @@ class Steps:
             parent = parent.parent
         return parent is above
 
-    def _step(self, select: exp.Select, names: Common | None, split: SeparatedSelect | None = None) -> ReleasePlan:
+    def _release(self, select: exp.Select, names: Common | None, split: SeparatedSelect | None = None) -> ReleasePlan:
         alone, inputs = self._alone(self.kinds.closed(select, names))
         bound, used = bind_part(self.statement, alone, self._catalog(inputs), self.params)
         self.used |= used
-        columns, reads = step_columns(bound.query, split), tuple(inputs.inputs)
-        for step in self.steps:
-            if (step.query, step.options, step.columns, step.inputs) == (bound.query, bound.options, columns, reads):
-                return step
-        if len(self.steps) >= MOST_RELEASES:
+        columns, reads = release_columns(bound.query, split), tuple(inputs.inputs)
+        for release in self.releases:
+            if release == ReleasePlan(bound.query, bound.options, release.relation, columns, reads):
+                return release
+        if len(self.releases) >= MOST_RELEASES:
             raise SQLSyntaxError(f"more than {MOST_RELEASES} releases in one query.", span=self._span(select))
-        step = ReleasePlan(bound.query, bound.options, f"{self.answer}{len(self.steps)}", columns, reads)
-        self.steps.append(step)
-        return step
+        release = ReleasePlan(bound.query, bound.options, f"{self.answer}{len(self.releases)}", columns, reads)
+        self.releases.append(release)
+        self.selects.append(alone)
+        return release
 
     # What a release reads of those before it.
 
@@ -226,7 +235,7 @@ class Steps:
         """A SELECT that stands alone, with names in the place of answers in it; and these."""
         inputs = PriorInputs(self, self.prefix)
         self.parts.replaced(select, inputs)
-        return held(select, inputs.inputs, self.steps, self.sql), inputs
+        return held(select, inputs.inputs, self.releases, self.sql), inputs
 
     def _catalog(self, inputs: PriorInputs) -> Catalog:
         if not inputs.inputs:
@@ -235,15 +244,15 @@ class Steps:
         return replace(self.catalog, shown=inputs.tables, values=values)
 
     def _for_kinds(self, select: exp.Select) -> tuple[exp.Select, Catalog]:
-        """The same to look at alone: no step is made of it."""
+        """The same to look at alone: no release is made of it."""
         if not self.parts.any(select, None):
             return select, self.catalog
-        before = (list(self.steps), list(self.commons), dict(self.public), set(self.used))
+        before = (list(self.releases), list(self.commons), dict(self.public), set(self.used))
         try:
             alone, inputs = self._alone(select)
             return alone, self._catalog(inputs)
         finally:
-            self.steps, self.commons, self.public, self.used = before
+            self.releases, self.commons, self.public, self.used = before
 
     def _expressions(self, query: exp.Expr, names: Common | None, clauses: tuple[str, ...]) -> None:
         """The sub-queries of its expressions."""
@@ -330,8 +339,8 @@ class Steps:
 
     def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str], *, values: bool = True) -> str:
         """The SQL over these CTEs; parameters that it reads are added to `used`. values: answers of one row may be."""
-        tree = with_values(tree.copy(), self.steps) if values else tree
-        ordered = in_order(tree, self.steps, self.commons)
+        tree = with_values(tree.copy(), self.releases) if values else tree
+        ordered = in_order(tree, self.releases, self.commons)
         body = printed(meant(tree, self.params, used))
         commons = []
         for name, query, alias in listed:

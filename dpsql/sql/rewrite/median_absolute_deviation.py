@@ -162,15 +162,15 @@ def _key(key: exp.Expr, items: list[exp.Expr], taken: frozenset[str]) -> exp.Exp
     return named[0] if named and name not in taken else key
 
 
-def held(select: exp.Select, inputs: Sequence[Input], steps: Sequence[ReleasePlan], sql: str) -> exp.Select:
+def held(select: exp.Select, inputs: Sequence[Input], releases: Sequence[ReleasePlan], sql: str) -> exp.Select:
     """The SELECT, into which what it reads of earlier releases is put, with shown medians held to their ranges. Raises
     UnsupportedSQL, TypeMismatch."""
     for node in [each for each in select.find_all(exp.Anonymous) if each.this == _HELD]:
         (shown,) = node.expressions
         read, name = _input_of(shown, select, inputs)
-        step = next(each for each in steps if each.relation in read.reads)
-        _check_keys(step, node, sql)
-        low, high = _range(step, name, node, sql)
+        release = next(each for each in releases if each.relation in read.reads)
+        _check_keys(release, node, sql)
+        low, high = _range(release, name, node, sql)
         ends = [exp.Literal.number(repr(abs(end))) for end in (low, high)]
         signed = [exp.Neg(this=end) if value < 0 else end for end, value in zip(ends, (low, high), strict=True)]
         node.replace(exp.Anonymous(this="CLAMP", expressions=[shown.copy(), *signed]))
@@ -185,9 +185,9 @@ def _input_of(shown: exp.Expr, select: exp.Select, inputs: Sequence[Input]) -> t
     return next(each for each in inputs if each.name == shown.name), ""
 
 
-def _range(step: ReleasePlan, name: str, node: exp.Expr, sql: str) -> tuple[float, float]:
-    plan = step.query.plan
-    output = next(each for each in step.query.finish.outputs if name in ("", each.name))
+def _range(release: ReleasePlan, name: str, node: exp.Expr, sql: str) -> tuple[float, float]:
+    plan = release.query.plan
+    output = next(each for each in release.query.finish.outputs if name in ("", each.name))
     assert isinstance(output.expr, Slot)  # a median, as it was drawn
     argument = plan.aggregations[output.expr.index - len(plan.keys)].argument
     assert argument is not None  # a median is of something
@@ -206,8 +206,8 @@ def _range(step: ReleasePlan, name: str, node: exp.Expr, sql: str) -> tuple[floa
     return (int(values.lower), int(values.upper)) if whole else (float(values.lower), float(values.upper))
 
 
-def _check_keys(step: ReleasePlan, node: exp.Expr, sql: str) -> None:
-    plan = step.query.plan
+def _check_keys(release: ReleasePlan, node: exp.Expr, sql: str) -> None:
+    plan = release.query.plan
     for key in plan.keys:
         if None in (key.values or ()):
             raise UnsupportedSQL(

@@ -83,7 +83,7 @@ def rule_of(kind: type[exp.Expr]) -> Rule | None:
     return rule
 
 
-def check_steps(statement: Statement) -> None:
+def check_separated(statement: Statement) -> None:
     """Refuse a statement of several steps if it holds a node or a word that no rule reads. Raises UnsupportedSQL,
     SQLSyntaxError."""
     words = check_nodes(statement, statement.select, rule_of)
