@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.answer.base import BaseExplanation
 from dpsql.answer.explanation_builder import LEVEL, estimate_of, explained, of_one_level
 from dpsql.answer.explanation_text import explanation
 from dpsql.answer.explanation_tree import Bounds, ExpectedNoise, Groups, ProtectedUnit, ReleaseExplanation, Sum, Width
 from dpsql.answer.html import html_text
-from dpsql.answer.travelling import Telling
 from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.plan.query import Output, format_plan
 from dpsql.release.bounds.auto_bounds import SURE
@@ -26,7 +26,7 @@ _SIZES = (100, 1_000, 10_000)
 
 
 @dataclass(frozen=True)
-class Explanation(Telling):
+class Explanation(BaseExplanation):
     """How a query is answered: prints as a few lines; `.to_dict()` for machines. `left` is what a session has after
     it."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.computed_result import ComputedResult
+from dpsql.answer.computed_result import SIMULATED, ComputedResult
 from dpsql.answer.explain import Explanation
-from dpsql.answer.result import Result, checked_level
+from dpsql.answer.result import checked_level
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
 from dpsql.release.intervals.intervals import Bounds
@@ -40,7 +40,7 @@ class ProgramExplanation(Explanation):
         return sum((release.cost for release in self.releases), FREE)
 
     @property
-    def price(self) -> str:
+    def _cost_text(self) -> str:
         """The cost in words, in the coin that was asked for."""
         rho = any(release.allowed.rho is not None and release.cost.rho for release in self.releases)
         return str(Allowance(None, self.cost.delta, self.cost.rho)) if rho else str(self.cost)
@@ -76,7 +76,7 @@ class ProgramExplanation(Explanation):
 
     def __str__(self) -> str:
         count = len(self.releases)
-        lines = [f"{count} release{'' if count == 1 else 's'}, {self.price} together, and SQL over what they show"]
+        lines = [f"{count} release{'' if count == 1 else 's'}, {self._cost_text} together, and SQL over what they show"]
         for number, each in enumerate(self.each, start=1):
             lines.append(f"release {number} of {count}:")
             if (several := self._merged(number)) > 1:
@@ -97,8 +97,7 @@ def _how(each: Explanation) -> str:
 class ProgramResult(ComputedResult):
     """The answer of SQL over releases. `answers` are those of the releases, with their intervals."""
 
-    answers: tuple[Result, ...] = ()
-    program: ProgramExplanation | None = None
+    _explained: ProgramExplanation | None = None
 
     @property
     def loss(self) -> Cost:
@@ -106,9 +105,9 @@ class ProgramResult(ComputedResult):
         return self.explanation.cost
 
     @property
-    def price(self) -> str:
+    def _cost_text(self) -> str:
         """The cost in words."""
-        return self.explanation.price
+        return self.explanation._cost_text
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -118,8 +117,8 @@ class ProgramResult(ComputedResult):
     @property
     def explanation(self) -> ProgramExplanation:
         """What was done and at what cost."""
-        assert self.program is not None  # set by whoever makes one
-        return self.program
+        assert self._explained is not None  # set by whoever makes one
+        return self._explained
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output. Those that hold at once are of one release each: here there are none."""
@@ -131,17 +130,16 @@ class ProgramResult(ComputedResult):
         """The lines below the table: what is said of the releases, how it was computed of them, and what was spent."""
         below = [note for each in self.answers for note in each.notes[:-1]]
         count = len(self.answers)
-        over = "1 answer" if count == 1 else f"{count} answers"
+        over = "1 released answer" if count == 1 else f"{count} released answers"
         bounds, anew = self._intervals(0.95)
         numbers = zip(self._answer.names, self._answer.types, strict=True)
         told = [name for name, kind in numbers if (kind.numeric or kind is Type.TEXT) and name in self._answer.noisy]
         silent = [name for name in told if name not in bounds]
-        computed = f"computed by SQL over {over} (.answers has their intervals)"
+        computed = f"computed from {over} (.answers)"
         if anew:
-            computed += "; ~ by noise drawn anew around what was released"
+            computed += f"; {SIMULATED}"
         if silent or not bounds:
-            of = f" of {', '.join(silent)}" if bounds else ""
-            computed += f"; no interval of the noise{of} is known"
+            computed += f"; no interval for {', '.join(silent)}" if bounds else "; no intervals"
         given = tuple(
             f"release {number} is given {', '.join(words for _, words in reads)} as shown, and its intervals are too"
             for number, reads in enumerate(self.explanation.reads, start=1)

@@ -113,12 +113,12 @@ def test_answers_have_no_more_digits_than_tell_points_apart():
 @pytest.mark.parametrize(
     ("values", "bounds", "words"),
     [
-        ([1.5], (0, 9), "of the best of these (95 %)"),
-        ([1], (0, 10**6), "of the right one (95 %)"),
-        ([1], (0, 9), "of the right one (95 %)"),
-        ([1], (0, 65_535), "of the right one (95 %)"),
-        ([1], (0, 65_536), "of the right one (95 %)"),
-        ([1], (0, 10**18), "of the best of these (95 %)"),
+        ([1.5], (0, 9), "of the best candidate's (95 %)"),
+        ([1], (0, 10**6), "rank error at most"),
+        ([1], (0, 9), "rank error at most"),
+        ([1], (0, 65_535), "rank error at most"),
+        ([1], (0, 65_536), "rank error at most"),
+        ([1], (0, 10**18), "of the best candidate's (95 %)"),
     ],
 )
 def test_explain_says_whether_all_values_are_points(values: list[Any], bounds: Ends, words: str):
