@@ -11,6 +11,7 @@ from dpsql.answer.result import checked_level
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
 from dpsql.release.intervals.intervals import Bounds
+from dpsql.release.output.select import Answer
 from dpsql.schema.columns import Type
 
 if TYPE_CHECKING:
@@ -119,6 +120,13 @@ class ProgramResult(ComputedResult):
         """What was done and at what cost."""
         assert self._explained is not None  # set by whoever makes one
         return self._explained
+
+    @property
+    def _printed(self) -> Answer:
+        """The answer with all columns as noisy ones where the SQL is too rich to say which are: few digits suffice."""
+        if self._answer.noisy:
+            return self._answer
+        return dataclasses.replace(self._answer, noisy=frozenset(self._answer.names))
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output. Those that hold at once are of one release each: here there are none."""

@@ -159,8 +159,13 @@ class Result(BaseResult):
     def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
         bounds, simulated = self._bounds(level, first=most_rows), self._simulated(level)
-        cells = Cells.of(self._answer, bounds, level, most_rows=most_rows, simulated=simulated, units=self._units)
+        cells = Cells.of(self._printed, bounds, level, most_rows=most_rows, simulated=simulated, units=self._units)
         return cells.headed(self._heading, MADE_UP) if self._heading else cells
+
+    @property
+    def _printed(self) -> Answer:
+        """The answer as it prints: noisy columns without intervals have few digits."""
+        return self._answer
 
     def _simulated(self, _level: float) -> frozenset[str]:
         """The columns whose intervals are of noise that was drawn anew, at a level: none of one release."""

@@ -157,3 +157,13 @@ def test_months_and_medians_of_times_print_as_dates() -> None:
     sql = "SELECT DATE_TRUNC('month', t) AS month, COUNT(*) AS n FROM t WHERE t IS NOT NULL GROUP BY 1"
     assert "00:00:00" not in str(dpsql.query(FRAME, sql, epsilon=1, **FACTS))
     assert ":" not in str(dpsql.query(FRAME, "SELECT MEDIAN(t) FROM t", epsilon=1, **FACTS)).split("+\n")[2]
+
+
+def test_computed_numbers_of_unknown_error_have_few_digits() -> None:
+    frame = pd.DataFrame({"g": ["a", "b", "c", "d"] * 250, "x": range(1000)})
+    sql = "SELECT g, AVG(x) AS a, NTILE(2) OVER (ORDER BY AVG(x)) AS half FROM t GROUP BY g ORDER BY a LIMIT 3"
+    answer = dpsql.query({"t": frame}, sql, epsilon=1, bounds={"x": (0, 1000)}, keys={"g": ["a", "b", "c", "d"]})
+    cells = answer._text_cells()
+    assert cells.heads == ["g", "a", "half"]
+    assert all(len(row[1].replace(".", "")) <= 6 for row in cells.rows), cells.rows
+    assert all(row[2] in {"1", "2"} for row in cells.rows)
