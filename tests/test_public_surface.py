@@ -9,7 +9,7 @@ import pytest
 
 import dpsql
 from dpsql.answer.computed_result import StagedResult
-from dpsql.answer.program import ProgramResult
+from dpsql.answer.program import ProgramExplanation, ProgramResult
 from dpsql.remote.answers import RemoteResult
 
 RESULT = [
@@ -37,6 +37,7 @@ RESULT = [
     "to_polars",
     "to_text",
 ]
+EXPLANATION = ["left", "plan", "to_dict"]
 SESSION = [
     "accountant",
     "add",
@@ -72,6 +73,8 @@ def public_attributes(kind: type) -> set[str]:
         (dpsql.Result, RESULT),
         (StagedResult, RESULT),
         (ProgramResult, RESULT),
+        (dpsql.Explanation, EXPLANATION),
+        (ProgramExplanation, EXPLANATION),
         (dpsql.Session, SESSION),
         (dpsql.PrivacyLoss, ["delta", "epsilon", "within"]),
     ],

@@ -30,24 +30,24 @@ class Explanation(BaseExplanation):
     """How a query is answered: prints as a few lines; `.to_dict()` for machines. `left` is what a session has after
     it."""
 
-    release: Release
+    _release: Release
     left: RemainingBudget | None = None
 
     @property
     def plan(self) -> str:
         """The plan, outermost operator first."""
-        return format_plan(self.release.query)
+        return format_plan(self._release.query)
 
     def to_dict(self) -> dict[str, Any]:
         """Unit, neighbours, cost, groups; `bounds`: of columns that have theirs chosen; `releases`: what noise is added
         to, in the answer's units, and with grouping sets for each level that has noise of its own, with its part of the
         cost; `draws`: values that are chosen; `columns`: what the query shows, from which releases, with the half-width
         of its 95 % noise interval (of several levels the widest; None where that depends on private counts)."""
-        return as_dict(explained(self.release))
+        return as_dict(explained(self._release))
 
     def __str__(self) -> str:
         left = "" if self.left is None else str(self.left)
-        return explanation(explained(self.release), _expected(self.release), left)
+        return explanation(explained(self._release), _expected(self._release), left)
 
     __repr__ = __str__
 
