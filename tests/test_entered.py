@@ -11,11 +11,11 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 165,
-    "functions, first question": 1_337,
+    "files, first question": 163,
+    "functions, first question": 1_330,
     "files, known question": 57,
     "functions, known question": 337,
-    "modules of dpsql.query": 216,
+    "modules of dpsql.query": 223,
     "modules after a first question": 270,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
