@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, Self
 
 from dpsql import errors
-from dpsql.answer.travelling import Travelling
+from dpsql.answer.base import BaseResult
 from dpsql.errors import InvalidArgument, as_written
 from dpsql.schema.argument_names import checked_methods, checked_names
 from dpsql.schema.frozen import dataclass
@@ -183,8 +183,8 @@ class Cursor:
             parameters = None
         self._rows = self.description = None
         self.result = self.connection._asked(operation, parameters)
-        if isinstance(self.result, Travelling):
-            columns = self.result.travelling(None)
+        if isinstance(self.result, BaseResult):
+            columns = self.result._export_columns(None)
             names = [(each.name, str(each.kind)) for each in columns]
             self._rows = list(zip(*(each.cells for each in columns), strict=True))
         else:

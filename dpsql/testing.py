@@ -134,7 +134,7 @@ def _one_release(session: Session, sql: str, terms: dict[str, Any]) -> Release:
     explanation = session.explain(sql, **terms)
     if isinstance(explanation, ProgramExplanation):
         raise InvalidArgument("this query is of several steps, and an audit is of one release.", hint="Audit each.")
-    return explanation.release
+    return explanation._release
 
 
 def _check_owner(session: object, name: str) -> None:

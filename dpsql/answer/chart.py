@@ -6,28 +6,29 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.plot import MOST_GROUPS, Panel, label
+from dpsql.answer.plot import MOST_GROUPS, Panel, caption_of, key_labels, label
 from dpsql.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from dpsql.answer.travelling import Travelling
+    from dpsql.answer.base import BaseResult
 
 _LEAST_WIDTH = 20
 _DOT, _BAR, _LEFT, _RIGHT = "●", "─", "├", "┤"
 
 
-def chart(answer: Travelling, *, width: int = 78, level: float = 0.95) -> str:
+def chart(answer: BaseResult, *, width: int = 78, level: float = 0.95) -> str:
     """A panel for each aggregate: a line for each of the first 30 groups, with a dot for the value and a bar for its
     interval, at most `width` signs wide. Raises InvalidArgument where no column is of numbers."""
-    keys, panels = answer.parts_to_draw(level)
+    keys, panels = answer._plot_parts(level)
     if not panels:
         raise InvalidArgument("the answer has no column of numbers to draw.")
     groups = len(panels[0].values)
-    names = [" · ".join(label(each.cells[row]) for each in keys) for row in range(min(groups, MOST_GROUPS))]
+    labels = [key_labels(each) for each in keys]
+    names = [" · ".join(each[row] for each in labels) for row in range(min(groups, MOST_GROUPS))]
     blocks = [_panel(panel, names, width) for panel in panels]
     more = [f"and {groups - len(names)} more groups"] if groups > len(names) else []
-    head = [answer.heading] if answer.heading else []
-    return "\n".join([*head, *blocks, *more, f"{level * 100:g} % intervals, {answer.price}"])
+    head = [answer._heading] if answer._heading else []
+    return "\n".join([*head, *blocks, *more, caption_of(panels, level, answer._cost_text)])
 
 
 def _panel(panel: Panel, names: Sequence[str], width: int) -> str:

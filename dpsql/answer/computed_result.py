@@ -11,7 +11,7 @@ from dpsql.answer.result import Result, checked_level
 from dpsql.answer.warnings import without_interval
 from dpsql.release.intervals.intervals import Bounds
 
-DRAWN_ANEW = "~: by noise drawn anew around what was released"
+SIMULATED = "~ marks simulated intervals"
 
 
 class Intervals(Protocol):
@@ -25,7 +25,7 @@ class Intervals(Protocol):
 class ComputedResult(Result):
     """An answer with something that knows the intervals of what SQL has computed."""
 
-    above: Intervals | None = None
+    _computed: Intervals | None = None
 
     @cached_property
     def _kept(self) -> dict[float, tuple[dict[str, Bounds], frozenset[str]]]:
@@ -33,13 +33,13 @@ class ComputedResult(Result):
 
     def _intervals(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
         """Found when they are first looked at."""
-        if self.above is None:
+        if self._computed is None:
             return {}, frozenset()
         if level not in self._kept:
-            self._kept[level] = self.above.bounds(level)
+            self._kept[level] = self._computed.bounds(level)
         return self._kept[level]
 
-    def redrawn(self, level: float) -> frozenset[str]:
+    def _simulated(self, level: float) -> frozenset[str]:
         """The columns whose intervals are of noise that was drawn anew."""
         return self._intervals(level)[1]
 
@@ -54,14 +54,14 @@ class StagedResult(ComputedResult):
         more = {} if simultaneous else self._intervals(checked_level(level))[0]
         return own | {name: (low[:first], high[:first]) for name, (low, high) in more.items() if name not in own}
 
-    def redrawn(self, level: float) -> frozenset[str]:
+    def _simulated(self, level: float) -> frozenset[str]:
         """The columns whose intervals are of noise that was drawn anew."""
-        return super().redrawn(level) - super()._bounds(level).keys()
+        return super()._simulated(level) - super()._bounds(level).keys()
 
     def _silent(self) -> Iterator[str]:
-        if self.redrawn(0.95):
-            yield DRAWN_ANEW
+        if self._simulated(0.95):
+            yield SIMULATED
         bounds = self._bounds(0.95)
         names = [name for name in without_interval(self._release, self._answer) if name not in bounds]
         if names:
-            yield f"{', '.join(names)}: computed of noisy values; no interval of the noise is known"
+            yield f"{', '.join(names)}: no interval"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dpsql.answer.render import printable
+from dpsql.answer.number_format import printable
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.intervals import Number

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dpsql.answer.base import BaseExplanation
 from dpsql.answer.explanation_builder import LEVEL, estimate_of, explained, of_one_level
 from dpsql.answer.explanation_text import explanation
 from dpsql.answer.explanation_tree import Bounds, ExpectedNoise, Groups, ProtectedUnit, ReleaseExplanation, Sum, Width
 from dpsql.answer.html import html_text
-from dpsql.answer.travelling import Telling
 from dpsql.core.ledger.filters import RemainingBudget
 from dpsql.plan.query import Output, format_plan
 from dpsql.release.bounds.auto_bounds import SURE
@@ -26,28 +26,28 @@ _SIZES = (100, 1_000, 10_000)
 
 
 @dataclass(frozen=True)
-class Explanation(Telling):
+class Explanation(BaseExplanation):
     """How a query is answered: prints as a few lines; `.to_dict()` for machines. `left` is what a session has after
     it."""
 
-    release: Release
+    _release: Release
     left: RemainingBudget | None = None
 
     @property
     def plan(self) -> str:
         """The plan, outermost operator first."""
-        return format_plan(self.release.query)
+        return format_plan(self._release.query)
 
     def to_dict(self) -> dict[str, Any]:
         """Unit, neighbours, cost, groups; `bounds`: of columns that have theirs chosen; `releases`: what noise is added
         to, in the answer's units, and with grouping sets for each level that has noise of its own, with its part of the
         cost; `draws`: values that are chosen; `columns`: what the query shows, from which releases, with the half-width
         of its 95 % noise interval (of several levels the widest; None where that depends on private counts)."""
-        return as_dict(explained(self.release))
+        return as_dict(explained(self._release))
 
     def __str__(self) -> str:
         left = "" if self.left is None else str(self.left)
-        return explanation(explained(self.release), _expected(self.release), left)
+        return explanation(explained(self._release), _expected(self._release), left)
 
     __repr__ = __str__
 

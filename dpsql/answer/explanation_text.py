@@ -282,21 +282,22 @@ def _short(name: str) -> str:
 
 
 def far_off_in_words(off: SelectionError) -> str:
-    """How far off a drawn value may be, and how far apart the values are that can be drawn."""
-    rows = numbered(off.rows, "row")
+    """The error of a selected value: in ranks or counts, and the distance of candidates where it matters."""
+    rows = f"{'about ' if off.several else ''}{numbered(off.rows, 'row')}"
+    error = f"rank error at most {rows} (95 %)"
     if off.rank is not None:
-        place = f"value number {off.rank} from the {off.kind.end} one"
-        told = f"{place}, give or take {rows} (95 %), so that it is hardly ever beyond all; of fewer rows any value"
+        told = f"aims at rank {off.rank} from the {off.kind.end} value, {error}; arbitrary with fewer rows"
+    elif not off.kind.quantile:
+        told = f"its count is at most {rows} below the largest (95 %)"
     else:
-        best = "the best of these" if off.partial else "the right one"
-        told = f"within {'about ' if off.several else ''}{rows} of {best} (95 %)"
+        told = f"rank within {rows} of the best candidate's (95 %)" if off.partial else error
     return told if off.gaps is None else f"{told}; {_gaps(off.gaps)}"
 
 
 def _gaps(gaps: Gaps) -> str:
     if gaps.least < gaps.most:
-        return f"points {_distance(gaps.least, gaps.type)} to {_distance(gaps.most, gaps.type)} apart"
-    return f"points {'up to ' * gaps.near}{_distance(gaps.most, gaps.type)} apart{' here' * gaps.near}"
+        return f"candidates {_distance(gaps.least, gaps.type)} to {_distance(gaps.most, gaps.type)} apart"
+    return f"candidates {'up to ' * gaps.near}{_distance(gaps.most, gaps.type)} apart{' here' * gaps.near}"
 
 
 def _distance(distance: float, kind: Type) -> str:

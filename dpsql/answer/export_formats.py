@@ -96,12 +96,39 @@ def as_markdown(cells: Cells) -> str:
     return "\n".join([line(cells.heads), rule, *map(line, cells.rows)]) + "\n"
 
 
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$", "≥": r"$\geq$", "≤": r"$\leq$", "…": r"\ldots{}", "<": r"\textless{}", ">": r"\textgreater{}"}
+)
+
+
+def as_latex(cells: Cells) -> str:
+    """A tabular of LaTeX without packages, digits and intervals as they print."""
+
+    def line(texts: Sequence[str]) -> str:
+        return " & ".join(text.translate(_LATEX) for text in texts) + r" \\"
+
+    columns = "".join("r" if right else "l" for right in cells.numeric)
+    rows = [r"\hline", line(cells.heads), r"\hline", *map(line, cells.rows), r"\hline"]
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *rows, r"\end{tabular}"]) + "\n"
+
+
 def as_arrow(columns: Sequence[Column], about: Mapping[str, str]) -> Any:
     """A pyarrow Table; `about` is its metadata. Raises InvalidArgument where pyarrow is not there."""
     pyarrow = library("pyarrow", "an Arrow table")
     arrays = [_arrow_array(pyarrow, each) for each in columns]
     fields = [(each.name, array.type) for each, array in zip(columns, arrays, strict=True)]
     return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields, metadata=dict(about)))
+
+
+def as_interchange(columns: Sequence[Column]) -> Any:
+    """A pyarrow Table of types that the DataFrame interchange protocol has: no dates, no numbers beyond 64 bits. Raises
+    InvalidArgument where pyarrow is not there."""
+    pyarrow = library("pyarrow", "an Arrow table")
+    table = as_arrow(columns, {})
+    kinds = {pyarrow.date32(): pyarrow.timestamp("s"), pyarrow.decimal256(76, 0): pyarrow.float64()}
+    return table.cast(pyarrow.schema([(each.name, kinds.get(each.type, each.type)) for each in table.schema]))
 
 
 def _arrow_array(pyarrow: Any, column: Column) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from dpsql.answer.render import WHAT_IS_WIDE, WIDE, Cells, Span
+from dpsql.answer.render import Cells, Span
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 """As `html.escape` does; that module loads the names of 2,000 characters with it."""
@@ -25,33 +25,24 @@ def html_text(text: str) -> str:
 
 def html_table(cells: Cells, notes: Sequence[str]) -> str:
     """A table, beside intervals a bar for each that shows where it lies among those of its column, and lines below."""
-    wide = cells.wide
     bars = {span.place: list(_bars(span)) for span in cells.spans if len(cells.rows) > 1}
-    head = _row("th", cells.heads, cells, dict.fromkeys(bars, ""), "" if wide else None)
+    head = _row("th", cells.heads, cells, dict.fromkeys(bars, ""))
     body = "".join(
-        _row("td", texts, cells, {place: column[row] for place, column in bars.items()}, _mark(row, wide))
+        _row("td", texts, cells, {place: column[row] for place, column in bars.items()})
         for row, texts in enumerate(cells.rows)
     )
     more = [f"{cells.left_out} more rows in .df"] if cells.left_out else []
-    more += [WHAT_IS_WIDE] if wide else []
     below = "".join(f'<div style="{_NOTE}">{note.translate(_ESCAPED)}</div>' for note in [*more, *notes])
     return f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>{below}'
 
 
-def _mark(row: int, wide: Collection[int]) -> str | None:
-    """What stands behind a row; None where no row has a mark."""
-    return (WIDE if row in wide else "") if wide else None
-
-
-def _row(tag: str, texts: Sequence[str], cells: Cells, bars: dict[int, str], mark: str | None) -> str:
+def _row(tag: str, texts: Sequence[str], cells: Cells, bars: dict[int, str]) -> str:
     parts = []
     for place, (text, right) in enumerate(zip(texts, cells.numeric, strict=True)):
         style = f"text-align:{'right' if right else 'left'}{f';{_QUIET}' if place in cells.limits else ''}"
         parts.append(f'<{tag} style="{style}">{text.translate(_ESCAPED)}</{tag}>')
         if place in bars:
             parts.append(f"<{tag}>{bars[place]}</{tag}>")
-    if mark is not None:
-        parts.append(f'<{tag} style="text-align:left;{_QUIET}">{mark}</{tag}>')
     return f"<tr>{''.join(parts)}</tr>"
 
 

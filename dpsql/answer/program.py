@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dpsql.answer.computed_result import ComputedResult
+from dpsql.answer.computed_result import SIMULATED, ComputedResult
 from dpsql.answer.explain import Explanation
-from dpsql.answer.result import Result, checked_level
+from dpsql.answer.result import checked_level
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
 from dpsql.release.intervals.intervals import Bounds
+from dpsql.release.output.select import Answer
 from dpsql.schema.columns import Type
 
 if TYPE_CHECKING:
@@ -20,47 +22,47 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True)
 class ProgramExplanation(Explanation):
     """How a statement of several steps is answered: its releases, each with its share, and the SQL over what they show,
-    which costs nothing. `release` is the first of them."""
+    which costs nothing. `_release` is the first of them."""
 
-    releases: tuple[Release, ...] = ()
-    sql: str = ""
-    reads: tuple[tuple[tuple[int, str], ...], ...] = ()
+    _releases: tuple[Release, ...] = ()
+    _sql: str = ""
+    _inputs: tuple[tuple[tuple[int, str], ...], ...] = ()
     """Of each release what it reads of earlier ones: their last number, and the words of the text."""
-    merged: tuple[int, ...] = ()
+    _merges: tuple[int, ...] = ()
     """Of how many releases that were asked for each is made; none: of one."""
 
     @property
-    def each(self) -> tuple[Explanation, ...]:
+    def _each(self) -> tuple[Explanation, ...]:
         """The explanation of each release."""
-        return tuple(Explanation(release) for release in self.releases)
+        return tuple(Explanation(release) for release in self._releases)
 
     @property
-    def cost(self) -> Cost:
+    def _cost(self) -> Cost:
         """What all releases cost together."""
-        return sum((release.cost for release in self.releases), FREE)
+        return sum((release.cost for release in self._releases), FREE)
 
     @property
-    def price(self) -> str:
+    def _cost_text(self) -> str:
         """The cost in words, in the coin that was asked for."""
-        rho = any(release.allowed.rho is not None and release.cost.rho for release in self.releases)
-        return str(Allowance(None, self.cost.delta, self.cost.rho)) if rho else str(self.cost)
+        rho = any(release.allowed.rho is not None and release.cost.rho for release in self._releases)
+        return str(Allowance(None, self._cost.delta, self._cost.rho)) if rho else str(self._cost)
 
     @property
     def plan(self) -> str:
         """The plans, outermost operator first, one after the other, and the SQL over them."""
-        return "\n".join([*(each.plan for each in self.each), self.sql])
+        return "\n".join([*(each.plan for each in self._each), self._sql])
 
     def _reads(self, number: int) -> tuple[tuple[int, str], ...]:
-        return self.reads[number - 1] if self.reads else ()
+        return self._inputs[number - 1] if self._inputs else ()
 
     def _merged(self, number: int) -> int:
-        return self.merged[number - 1] if self.merged else 1
+        return self._merges[number - 1] if self._merges else 1
 
     def to_dict(self) -> dict[str, Any]:
         """`steps`: what `Explanation.to_dict` says of each release, and under `given` what it reads of those before it,
         where it does, and under `merged` of how many that were asked for it is made, where they are several; `sql`:
         what is computed of their answers; `epsilon`, `delta` and `rho` of all together."""
-        cost = self.cost
+        cost = self._cost
         return {
             "epsilon": None if cost.epsilon is None else float(cost.epsilon),
             "delta": float(cost.delta),
@@ -69,46 +71,45 @@ class ProgramExplanation(Explanation):
                 each.to_dict()
                 | ({"given": [words for _, words in reads]} if (reads := self._reads(number)) else {})
                 | ({"merged": several} if (several := self._merged(number)) > 1 else {})
-                for number, each in enumerate(self.each, start=1)
+                for number, each in enumerate(self._each, start=1)
             ],
-            "sql": self.sql,
+            "sql": self._sql,
         }
 
     def __str__(self) -> str:
-        count = len(self.releases)
-        lines = [f"{count} release{'' if count == 1 else 's'}, {self.price} together, and SQL over what they show"]
-        for number, each in enumerate(self.each, start=1):
+        count = len(self._releases)
+        lines = [f"{count} release{'' if count == 1 else 's'}, {self._cost_text} together, and SQL over what they show"]
+        for number, each in enumerate(self._each, start=1):
             lines.append(f"release {number} of {count}:")
             if (several := self._merged(number)) > 1:
                 lines.append(f"  Merged     {several} releases {_how(each)}: none has more error so")
             lines += [f"  Given      {words}, as shown by release {of}" for of, words in self._reads(number)]
             lines += [f"  {line}" for line in str(each).split("\n")]
-        lines += ["then, free, over these answers alone:", f"  {self.sql}"]
+        lines += ["then, free, over these answers alone:", f"  {self._sql}"]
         return "\n".join([*lines, *([str(self.left)] if self.left is not None else [])])
 
     __repr__ = __str__
 
 
 def _how(each: Explanation) -> str:
-    return "of groups and of all rows" if each.release.query.plan.apart else "that differ in WHERE alone"
+    return "of groups and of all rows" if each._release.query.plan.apart else "that differ in WHERE alone"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class ProgramResult(ComputedResult):
     """The answer of SQL over releases. `answers` are those of the releases, with their intervals."""
 
-    answers: tuple[Result, ...] = ()
-    program: ProgramExplanation | None = None
+    _explained: ProgramExplanation | None = None
 
     @property
     def loss(self) -> Cost:
         """What all releases cost together, when they were drawn."""
-        return self.explanation.cost
+        return self.explanation._cost
 
     @property
-    def price(self) -> str:
+    def _cost_text(self) -> str:
         """The cost in words."""
-        return self.explanation.price
+        return self.explanation._cost_text
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -118,8 +119,15 @@ class ProgramResult(ComputedResult):
     @property
     def explanation(self) -> ProgramExplanation:
         """What was done and at what cost."""
-        assert self.program is not None  # set by whoever makes one
-        return self.program
+        assert self._explained is not None  # set by whoever makes one
+        return self._explained
+
+    @property
+    def _printed(self) -> Answer:
+        """The answer with all columns as noisy ones where the SQL is too rich to say which are: few digits suffice."""
+        if self._answer.noisy:
+            return self._answer
+        return replace(self._answer, noisy=frozenset(self._answer.names))
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         """The intervals by output. Those that hold at once are of one release each: here there are none."""
@@ -131,20 +139,19 @@ class ProgramResult(ComputedResult):
         """The lines below the table: what is said of the releases, how it was computed of them, and what was spent."""
         below = [note for each in self.answers for note in each.notes[:-1]]
         count = len(self.answers)
-        over = "1 answer" if count == 1 else f"{count} answers"
+        over = "1 released answer" if count == 1 else f"{count} released answers"
         bounds, anew = self._intervals(0.95)
         numbers = zip(self._answer.names, self._answer.types, strict=True)
         told = [name for name, kind in numbers if (kind.numeric or kind is Type.TEXT) and name in self._answer.noisy]
         silent = [name for name in told if name not in bounds]
-        computed = f"computed by SQL over {over} (.answers has their intervals)"
+        computed = f"computed from {over} (.answers)"
         if anew:
-            computed += "; ~ by noise drawn anew around what was released"
+            computed += f"; {SIMULATED}"
         if silent or not bounds:
-            of = f" of {', '.join(silent)}" if bounds else ""
-            computed += f"; no interval of the noise{of} is known"
+            computed += f"; no interval for {', '.join(silent)}" if bounds else "; no intervals"
         given = tuple(
             f"release {number} is given {', '.join(words for _, words in reads)} as shown, and its intervals are too"
-            for number, reads in enumerate(self.explanation.reads, start=1)
+            for number, reads in enumerate(self.explanation._inputs, start=1)
             if reads
         )
         return (*dict.fromkeys([*below, computed]), *given, *(f"note: {each}" for each in self.warnings), self.footer)

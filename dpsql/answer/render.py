@@ -1,25 +1,16 @@
-"""Tables of noisy values with their noise intervals, as text and as HTML. Digits follow the noise."""
+"""Tables of noisy values with their noise intervals, as cells of text."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from decimal import ROUND_CEILING, Context
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dpsql.plan.expressions import Array, Vector
+from dpsql.answer.number_format import interval_texts, plain_texts, printable, value_texts
 from dpsql.release.intervals.intervals import Bounds
 from dpsql.release.output.select import Answer
-from dpsql.schema.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
-from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
-
-_NULL = "NULL"
-WIDE = "wide"
-_TENTH = 10
-WHAT_IS_WIDE = f"{WIDE}: an interval reaches further than a tenth of its value"
 
 
 @dataclass(frozen=True)
@@ -44,28 +35,20 @@ class Cells:
     limits: frozenset[int] = frozenset()
     spans: tuple[Span, ...] = ()
 
-    @property
-    def wide(self) -> frozenset[int]:
-        """The rows of which some interval is wide, as it can be read off the table."""
-        return frozenset(
-            row
-            for span in self.spans
-            for row, (value, low, high) in enumerate(zip(span.values, span.low, span.high, strict=True))
-            if low < high and (value is None or max(value - low, high - value) * _TENTH > abs(value))
-        )
-
     @classmethod
     def of(
         cls,
         answer: Answer,
         bounds: Mapping[str, Bounds],
         level: float,
+        *,
         most_rows: int | None = None,
-        redrawn: Collection[str] = (),
+        simulated: Collection[str] = (),
+        units: Mapping[str, float] | None = None,
     ) -> Cells:
-        """One column for each key, value and interval for each aggregate; all rows, or the first. redrawn: the columns
-        whose intervals are of noise that was drawn anew."""
-        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level, redrawn)
+        """One column for each key, value and interval for each aggregate; all rows, or the first. simulated: the
+        columns whose intervals are simulated. units: smallest meaningful differences of columns without intervals."""
+        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level, simulated, units or {})
         limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
         spans = zip(limits, _spans(answer, bounds, len(rows)), strict=True)
         drawn = tuple(Span(place, *each) for place, each in spans if each is not None)
@@ -109,13 +92,9 @@ def text_table(cells: Cells, more: str = "({} more rows in .df)") -> str:
         padded = (c.rjust(w) if right else c.ljust(w) for c, w, right in zip(row, widths, cells.numeric, strict=True))
         return "| " + " | ".join(padded) + " |"
 
-    wide = cells.wide
-    rows = [f"{line(row)}  {WIDE}" if place in wide else line(row) for place, row in enumerate(cells.rows)]
-    lines = [rule, line(cells.heads), rule, *rows, rule]
+    lines = [rule, line(cells.heads), rule, *map(line, cells.rows), rule]
     if cells.left_out:
         lines.append(more.format(cells.left_out))
-    if wide:
-        lines.append(WHAT_IS_WIDE)
     return "\n".join(lines)
 
 
@@ -127,7 +106,7 @@ def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -
 
 
 def _cells(
-    answer: Answer, bounds: Mapping[str, Bounds], level: float, redrawn: Collection[str]
+    answer: Answer, bounds: Mapping[str, Bounds], level: float, simulated: Collection[str], units: Mapping[str, float]
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     heads: list[str] = []
     columns: list[list[str]] = []
@@ -136,35 +115,14 @@ def _cells(
         limits = bounds.get(name)
         heads.append(printable(name))
         numeric.append(kind.numeric)
-        columns.append(_plain(vector, kind) if limits is None else _values(vector, kind, limits))
-        if limits is not None:
-            heads.append(f"{'~' if name in redrawn else ''}{level * 100:g} %")
-            numeric.append(True)
-            columns.append(_intervals_of_times(kind, limits) if kind.temporal else _intervals(vector, limits))
+        if limits is None:
+            columns.append(plain_texts(vector, kind, noisy=name in answer.noisy, unit=units.get(name)))
+            continue
+        columns.append(value_texts(vector, kind, limits))
+        heads.append(f"{'~' if name in simulated else ''}{level * 100:g} %")
+        numeric.append(True)
+        columns.append(interval_texts(vector, kind, limits))
     return heads, [list(row) for row in zip(*columns, strict=True)], numeric
-
-
-def _plain(vector: Vector, kind: Type) -> list[str]:
-    valid = vector.where_valid()
-    show = _SHOWN.get(kind, str)
-    return [show(value) if present else _NULL for value, present in zip(vector.values.tolist(), valid, strict=True)]
-
-
-def _number(value: float) -> str:
-    return f"{value:z.12g}"
-
-
-def printable(text: str) -> str:
-    """The text with control characters as escapes, line ends among them: a name or a key cannot draw."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-_SHOWN: Mapping[Type, Callable[[Any], str]] = {
-    Type.TEXT: printable,
-    Type.REAL: _number,
-    Type.DATE: show_date,
-    Type.TIMESTAMP: show_timestamp,
-}
 
 
 def names_of_ends(names: Sequence[str], enclosed: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -180,111 +138,3 @@ def names_of_ends(names: Sequence[str], enclosed: Mapping[str, Any]) -> dict[str
         taken |= {low, high}
         ends[name] = (low, high)
     return ends
-
-
-def _values(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
-    if kind.temporal:
-        return _plain(vector, kind)
-    low, high = (each.tolist() for each in limits)
-    valid = vector.where_valid()
-    return [
-        _NULL
-        if not present
-        else str(value)
-        if kind is not Type.REAL
-        else _fixed(value, _digits(_width(a, b, value), value))
-        for value, present, a, b in zip(vector.values.tolist(), valid, low, high, strict=True)
-    ]
-
-
-def _intervals(vector: Vector, limits: Bounds) -> list[str]:
-    """±w where the interval lies evenly about the value, else its ends, of which either may be open; about no value,
-    NULL, nothing lies evenly."""
-    out = []
-    ends = (each.tolist() for each in limits)
-    for value, present, a, b in zip(vector.values.tolist(), vector.where_valid().tolist(), *ends, strict=True):
-        if math.isinf(a) and math.isinf(b):
-            out.append("any")
-        elif math.isinf(a) or math.isinf(b):
-            end = a if math.isinf(b) else b
-            digits = 0 if _is_whole(end) else _digits(_width(a, b, value), value)
-            out.append(f"{'≥' if math.isinf(b) else '≤'} {_fixed(end, digits)}")
-        elif present and b == a:
-            out.append("±0")
-        elif present and (even := _about(value, a, b)) is not None:
-            out.append(f"±{even}")
-        else:
-            whole = all(map(_is_whole, (a, b, value)))
-            digits = 0 if whole else _digits(b - a, value)
-            out.append(f"{_fixed(a, digits)} … {_fixed(b, digits)}")
-    return out
-
-
-def _about(value: float, a: float, b: float) -> str | None:
-    """How far an interval that lies evenly about the value reaches, as nearly as doubles can say; None of another."""
-    below, above = value - a, b - value
-    if isinstance(above, int) and isinstance(below, int):
-        return str(above) if above == below else None
-    if not (math.isfinite(below) and math.isfinite(above)):
-        return None
-    if abs(above - below) > 1e-9 * max(above, below) + 4 * math.ulp(value):
-        return None
-    half = (b - a) / 2 if math.isfinite(b - a) else b / 2 - a / 2
-    return _rounded_up(half if max(above, below) <= half * (1 + 1e-9) else max(above, below))
-
-
-def _width(a: float, b: float, value: float) -> float:
-    """How wide an interval is; of one with an open end, twice as wide as on the other side of the value."""
-    if math.isfinite(a) == math.isfinite(b):
-        return b - a
-    return 2 * abs(value - (a if math.isfinite(a) else b))
-
-
-def whole_limits(kind: Type, limits: Bounds) -> tuple[Array, Array]:
-    """The ends of intervals around dates or timestamps, rounded outward and held within the calendar."""
-    span = DAYS if kind is Type.DATE else MICROSECONDS
-    lower, upper = int(span.lower), int(span.upper)
-    low, high = np.floor(np.clip(limits[0], lower, upper)), np.ceil(np.clip(limits[1], lower, upper))
-    # Held again as integers: floats are too coarse for the last microseconds of the calendar.
-    return np.clip(low.astype(np.int64), lower, upper), np.clip(high.astype(np.int64), lower, upper)
-
-
-def _intervals_of_times(kind: Type, limits: Bounds) -> list[str]:
-    """The two ends."""
-    show = _SHOWN[kind]
-    known = np.isfinite(limits[0]) & np.isfinite(limits[1])
-    low, high = whole_limits(kind, limits)
-    ends = zip(known.tolist(), low.tolist(), high.tolist(), strict=True)
-    return [f"{show(a)} … {show(b)}" if finite else "any" for finite, a, b in ends]
-
-
-def _fixed(value: float, digits: int) -> str:
-    """With so many decimals; what is rounded to 0 has no sign."""
-    return str(value) if isinstance(value, int) else f"{value:z.{digits}f}"
-
-
-_MOST_DECIMALS = 15
-_TWO_DIGITS = Context(prec=2, rounding=ROUND_CEILING)
-
-
-def _rounded_up(half: float) -> str:
-    """The half-width with two significant digits, never less than it is; far below 1 with an exponent."""
-    if half == round(half) and half < 1e15:
-        return str(int(half))
-    digits = max(0, 1 - math.floor(math.log10(half)))
-    if digits > _MOST_DECIMALS:
-        return str(_TWO_DIGITS.create_decimal(repr(half))).lower()
-    scale = 10.0**digits
-    return f"{math.ceil(half * scale - 1e-9) / scale:.{digits}f}"
-
-
-def _digits(width: float, value: float) -> int:
-    """Decimals to show: down to the first significant digit of half the interval, and one more."""
-    if not math.isfinite(width) or width <= 0:
-        return 0 if _is_whole(value) else 6
-    return max(0, min(12, 1 - math.floor(math.log10(width / 2 or width))))
-
-
-def _is_whole(value: float) -> bool:
-    """Not so infinities, which EXP of a large number and LN(0) are."""
-    return isinstance(value, int) or (math.isfinite(value) and value == round(value))

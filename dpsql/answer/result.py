@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from dpsql.answer.base import BaseResult
 from dpsql.answer.bounds_warnings import bounds_warnings
 from dpsql.answer.empty_groups import empty_groups_notes
 from dpsql.answer.explanation_builder import unit_of
 from dpsql.answer.explanation_text import far_off_in_words, hidden_groups
 from dpsql.answer.html import html_table
-from dpsql.answer.render import Cells, names_of_ends, text_table, whole_limits
-from dpsql.answer.selection_error import asked_of, far_off
-from dpsql.answer.travelling import Travelling
+from dpsql.answer.render import Cells, names_of_ends, text_table
+from dpsql.answer.selection_error import asked_of, far_off, selection_units
+from dpsql.answer.values import frame_column, frame_limits, python_limits, python_values
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
-from dpsql.plan.expressions import Array, Vector
 from dpsql.release.intervals.intervals import Bounds, interval
 from dpsql.release.output.select import Answer, finish
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.schema.calendar import date_of, timestamp_of
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
@@ -35,14 +34,13 @@ if TYPE_CHECKING:
     from dpsql.answer.plot import Panel
 
 _MOST_ROWS_SHOWN = 60
-_TEXT: Any = pd.api.types.pandas_dtype("str")
 
 MADE_UP = "made up"
 """What the cells of a heading's column say."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Travelling):
+class Result(BaseResult):
     """A private answer. Immutable; prints as a table with 95 % noise intervals and a line on what it cost.
 
     `.df` is a plain DataFrame of the noisy values, `.intervals()` where the exact ones lie, `.loss` the (epsilon,
@@ -56,9 +54,10 @@ class Result(Travelling):
     warnings: tuple[str, ...]
     replayed: bool = False
     """The query was answered before: these are the same numbers again, at no further cost."""
-    heading: str = ""
-    """What stands at the head of every form of it, as a column of its own: that its rows are made up. `.df`, iteration
-    and `.item()` are without."""
+    answers: tuple[Result, ...] = ()
+    """Of a query in several steps, the answers of its releases."""
+    _heading: str = ""
+    """The head of a column in front that every form but `.df`, iteration and `.item()` has: the rows are made up."""
 
     @property
     def loss(self) -> Cost:
@@ -67,9 +66,9 @@ class Result(Travelling):
         return self._release.cost
 
     @property
-    def price(self) -> str:
+    def _cost_text(self) -> str:
         """The cost in words."""
-        return f"{self.heading}, {self._release.price}" if self.heading else self._release.price
+        return f"{self._heading}, {self._release.price}" if self._heading else self._release.price
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -96,7 +95,7 @@ class Result(Travelling):
 
     def _columns(self) -> Iterator[tuple[str, Any]]:
         for name, kind, vector in zip(self._answer.names, self._answer.types, self._answer.vectors, strict=True):
-            yield name, _as_column(kind, vector)
+            yield name, frame_column(kind, vector)
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
         """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
@@ -108,7 +107,7 @@ class Result(Travelling):
         for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
             columns[name] = column
             if name in bounds:
-                columns |= dict(zip(ends[name], _limits(kind, bounds[name]), strict=True))
+                columns |= dict(zip(ends[name], frame_limits(kind, bounds[name]), strict=True))
         return columns
 
     def __getitem__(self, name: str) -> pd.Series:
@@ -118,20 +117,20 @@ class Result(Travelling):
             raise InvalidArgument(f"the answer has no column {as_written(name)}.{near}")
         return self.df[name]
 
-    def travelling(self, level: float | None) -> list[Column]:
+    def _export_columns(self, level: float | None) -> list[Column]:
         """The columns as they travel, with the ends of intervals at a level, or without."""
-        columns = self._travelling(level)
-        if not self.heading:
+        columns = self._value_columns(level)
+        if not self._heading:
             return columns
-        return [type(columns[0])(self.heading, Type.TEXT, [MADE_UP] * len(self)), *columns]
+        return [type(columns[0])(self._heading, Type.TEXT, [MADE_UP] * len(self)), *columns]
 
-    def _travelling(self, level: float | None) -> list[Column]:
+    def _value_columns(self, level: float | None) -> list[Column]:
         from dpsql.answer.export_formats import columns_of  # most answers stay where they are
 
         answer, bounds = self._answer, {} if level is None else self._bounds(level)
-        cells = [_python_values(*each) for each in zip(answer.types, answer.vectors, strict=True)]
+        cells = [python_values(*each) for each in zip(answer.types, answer.vectors, strict=True)]
         kinds = dict(zip(answer.names, answer.types, strict=True))
-        ends = {name: _python_limits(kinds[name], each) for name, each in bounds.items()}
+        ends = {name: python_limits(kinds[name], each) for name, each in bounds.items()}
         return columns_of(answer.names, answer.types, cells, ends)
 
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
@@ -145,26 +144,37 @@ class Result(Travelling):
         ends = names_of_ends(self._answer.names, bounds)
         for (name, column), kind in zip(self._columns(), self._answer.types, strict=True):
             if name in bounds:
-                columns |= dict(zip(ends[name], _limits(kind, bounds[name]), strict=True))
+                columns |= dict(zip(ends[name], frame_limits(kind, bounds[name]), strict=True))
             else:
                 columns[name] = column
         return pd.DataFrame(columns)
 
-    def parts_to_draw(self, level: float) -> tuple[list[Column], list[Panel]]:
+    def _plot_parts(self, level: float) -> tuple[list[Column], list[Panel]]:
         """The columns that say which group a row is, and those of numbers with noise."""
         from dpsql.answer.plot import parts  # as above
 
         ends = {name: (low.tolist(), high.tolist()) for name, (low, high) in self._bounds(level).items()}
-        return parts(self._travelling(None), self._answer.noisy, ends)
+        return parts(self._value_columns(None), self._answer.noisy, ends)
 
-    def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
+    def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
-        cells = Cells.of(self._answer, self._bounds(level, first=most_rows), level, most_rows, self.redrawn(level))
-        return cells.headed(self.heading, MADE_UP) if self.heading else cells
+        bounds, simulated = self._bounds(level, first=most_rows), self._simulated(level)
+        cells = Cells.of(self._printed, bounds, level, most_rows=most_rows, simulated=simulated, units=self._units)
+        return cells.headed(self._heading, MADE_UP) if self._heading else cells
 
-    def redrawn(self, _level: float) -> frozenset[str]:
+    @property
+    def _printed(self) -> Answer:
+        """The answer as it prints: noisy columns without intervals have few digits."""
+        return self._answer
+
+    def _simulated(self, _level: float) -> frozenset[str]:
         """The columns whose intervals are of noise that was drawn anew, at a level: none of one release."""
         return frozenset()
+
+    @cached_property
+    def _units(self) -> dict[str, float]:
+        """By column of selected values, the smallest difference that their rank error leaves meaningful."""
+        return selection_units(self._release, self._released, self._answer) if self._release.draws else {}
 
     @cached_property
     def _found(self) -> dict[object, dict[str, Bounds]]:
@@ -207,12 +217,12 @@ class Result(Travelling):
         return len(self._answer)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        columns = [_python_values(*each) for each in zip(self._answer.types, self._answer.vectors, strict=True)]
+        columns = [python_values(*each) for each in zip(self._answer.types, self._answer.vectors, strict=True)]
         return iter(zip(*columns, strict=True))
 
-    def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+    def _table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals."""
-        return text_table(self.in_words(level, most_rows=most_rows))
+        return text_table(self._text_cells(level, most_rows=most_rows))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -241,23 +251,23 @@ class Result(Travelling):
             off = far_off(self._release, draw, self._released)
             if off is not None:
                 names = ", ".join(str(each) for each in asked_of(self._release, draw))
-                yield f"{names}: {far_off_in_words(off)}"
+                yield f"{names}: no interval; {far_off_in_words(off)}"
 
     def _silent(self) -> Iterator[str]:
         """Nor have values that are computed of several noisy ones."""
         names = without_interval(self._release, self._answer)
         if names:
-            yield f"{', '.join(names)}: computed of noisy values; no interval of the noise is known"
+            yield f"{', '.join(names)}: no interval"
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals and the privacy line, as it prints."""
-        return "\n".join([self.table_text(most_rows=most_rows, level=level), *self.notes])
+        return "\n".join([self._table_text(most_rows=most_rows, level=level), *self.notes])
 
     def __repr__(self) -> str:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
-        return html_table(self.in_words(0.95, most_rows=_MOST_ROWS_SHOWN), self.notes)
+        return html_table(self._text_cells(0.95, most_rows=_MOST_ROWS_SHOWN), self.notes)
 
 
 def checked_level(level: float) -> float:
@@ -286,58 +296,5 @@ def result_of(
 def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
     """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
     bounds = result._bounds(0.95)
-    cells = Cells.of(result._answer, bounds, 0.95, _MOST_ROWS_SHOWN, result.redrawn(0.95))
+    cells = result._text_cells(0.95, most_rows=_MOST_ROWS_SHOWN)
     return result._with_limits(bounds), text_table(cells), html_table(cells, result.notes)
-
-
-def _as_column(kind: Type, vector: Vector) -> Any:
-    """An array for a frame, of NumPy's or of pandas' own."""
-    values, valid = vector.values, vector.valid
-    missing = valid is not None and not valid.all()
-    if kind is Type.TEXT:
-        return pd.array(_python_values(kind, vector), dtype=_TEXT)
-    if kind.temporal:
-        return np.where(vector.where_valid(), _moments(kind, values), np.datetime64("NaT"))
-    if not missing or valid is None:
-        return values
-    if kind is Type.REAL:
-        return np.where(valid, values, np.nan)
-    return pd.array(_python_values(kind, vector), dtype="boolean" if kind is Type.BOOLEAN else "Int64")
-
-
-def _moments(kind: Type, values: Array) -> Array:
-    """Dates as datetime64[s], since a frame has no dtype for days; timestamps as datetime64[us]."""
-    if kind is Type.DATE:
-        return values.astype("datetime64[D]").astype("datetime64[s]")
-    return values.astype("datetime64[us]")
-
-
-def _limits(kind: Type, bounds: Bounds) -> tuple[Array, Array]:
-    """The ends of intervals in the dtype of what they enclose, rounded outward, and held within the calendar."""
-    if not kind.temporal:
-        return bounds
-    low, high = whole_limits(kind, bounds)
-    return _moments(kind, low), _moments(kind, high)
-
-
-def _python_limits(kind: Type, bounds: Bounds) -> tuple[list[Any], list[Any]]:
-    """The ends of intervals as Python's own values; of counts whole where they are."""
-    if kind.temporal:
-        show = date_of if kind is Type.DATE else timestamp_of
-        low, high = whole_limits(kind, bounds)
-        return [show(each) for each in low.tolist()], [show(each) for each in high.tolist()]
-    ends: tuple[list[Any], list[Any]] = bounds[0].tolist(), bounds[1].tolist()
-    if kind is not Type.INTEGER:
-        return ends
-    whole = [[int(end) if float(end).is_integer() else end for end in each] for each in ends]
-    return whole[0], whole[1]
-
-
-def _python_values(kind: Type, vector: Vector) -> list[Any]:
-    cells: list[Any] = vector.values.tolist()
-    if vector.valid is not None:  # what stands below NULL is nothing that could be shown
-        cells = [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]
-    if not kind.temporal:
-        return cells
-    show = date_of if kind is Type.DATE else timestamp_of
-    return [None if cell is None else show(cell) for cell in cells]

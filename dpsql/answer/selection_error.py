@@ -8,12 +8,18 @@ from numpy.typing import NDArray
 from dpsql.answer.explanation_tree import FREE, Gaps, Price, PrivateSelection, SelectionError
 from dpsql.answer.query_wording import QueryWording
 from dpsql.plan.aggregates import Aggregation
+from dpsql.plan.expressions import Slot
 from dpsql.release.choices import EXACT, Draw
+from dpsql.release.output.select import Answer
 from dpsql.release.parts import ChosenPoint
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
 
 _LEVEL = 0.95
+_FINE = 1e-5
+"""Candidates closer together than this share of their range leave no error that a reader could act on."""
+_SHARE = 0.01
+"""The rank error as a share of the rows, where no count tells how many rows there are."""
 
 
 def asked_of(release: Release, draw: Draw) -> tuple[Aggregation, ...]:
@@ -58,6 +64,8 @@ def _gaps(partial: list[ChosenPoint], released: ReleasedValues | None) -> Gaps |
     kind = partial[0].kind
     if not most or (kind is Type.INTEGER and most <= 1):  # one value, or each whole number is one
         return None
+    if all(each.among is not None and most < _FINE * _range_width(each) for each in partial):
+        return None
     given = released is not None
     return Gaps(most if given else least, most, kind, near=given and partial[0].points is not None)
 
@@ -77,3 +85,36 @@ def _distances(chosen: ChosenPoint, released: ReleasedValues | None) -> NDArray[
     before, behind = np.clip(drawn - 1, 0, len(gaps) - 1), np.clip(drawn, 0, len(gaps) - 1)
     near: NDArray[np.float64] = np.maximum(gaps[before], gaps[behind])
     return near
+
+
+def selection_units(release: Release, released: ReleasedValues, answer: Answer) -> dict[str, float]:
+    """For each output that is a selected number, the difference in values that its rank error may hide: its share of
+    the rows, times the values or their range, whichever is smaller. Only how many digits are shown depends on it."""
+    units = {}
+    for name, kind, expr, vector in zip(answer.names, answer.types, answer.exprs, answer.vectors, strict=True):
+        place = expr.index - len(release.query.plan.keys) if isinstance(expr, Slot) else -1
+        chosen = release.estimates[place].chosen if place >= 0 else None
+        if chosen is None or kind not in (Type.REAL, Type.TIMESTAMP):
+            continue
+        draw = next(each for each in release.draws if chosen.place in each.places)
+        sizes = np.abs(vector.values[vector.where_valid()].astype(np.float64))
+        sizes = sizes[(sizes > 0) & np.isfinite(sizes)]
+        scale = min(_range_width(chosen), float(np.median(sizes)) if len(sizes) and kind is Type.REAL else np.inf)
+        if draw.mechanism != EXACT and 0 < scale < np.inf:
+            units[name] = scale * _rank_share(release, released, draw)
+    return units
+
+
+def _range_width(chosen: ChosenPoint) -> float:
+    """The distance between the lowest and the highest point."""
+    points = chosen.points or chosen.among
+    return float(chosen.step * chosen.most) if points is None else float(points.upper) - float(points.lower)
+
+
+def _rank_share(release: Release, released: ReleasedValues, draw: Draw) -> float:
+    """The rank error as a share of the rows of a typical group, as far as a noisy count of all rows tells."""
+    for aggregation, each in zip(release.query.plan.aggregations, release.estimates, strict=True):
+        if each.kind.counts and aggregation.argument is None and each.count is not None and released.groups:
+            rows = max(1, draw.rows_off(_LEVEL))
+            return rows / max(rows, float(np.median(released.values[each.count])))
+    return _SHARE

@@ -51,7 +51,7 @@ class Rehearsal(Session):
         if not isinstance(answer, Result):
             return cast("Result", answer)  # as Session.query says of EXPLAIN PRIVACY
         footer = f"{HEADING}: nothing was spent; over the data it is {answer.loss}"
-        return replace(answer, heading=HEADING, footer=footer)
+        return replace(answer, _heading=HEADING, footer=footer)
 
 
 def rehearse(schema: str | os.PathLike[str] | Schema, *, budget: Budget | None = None, **more: Any) -> Rehearsal:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpsql.answer.base import BaseExplanation, BaseResult
 from dpsql.answer.export_formats import Column
 from dpsql.answer.html import html_table, html_text
 from dpsql.answer.plot import Panel, parts
 from dpsql.answer.render import Cells, Span, text_table
-from dpsql.answer.travelling import Telling, Travelling
 from dpsql.core.cost import Cost
 from dpsql.errors import InvalidArgument, as_written, did_you_mean
 from dpsql.remote.facts import cost_of, number_of, remaining_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_ROWS_SHOWN = 60
 
 
-class RemoteExplanation(Telling):
+class RemoteExplanation(BaseExplanation):
     """How a query is answered: prints as a few lines; `.to_dict()` for machines."""
 
     def __init__(self, said: Mapping[str, Any], *, with_budget: bool = True) -> None:
@@ -49,7 +49,7 @@ class RemoteExplanation(Telling):
         return html_text(self._text)
 
 
-class RemoteResult(Travelling):
+class RemoteResult(BaseResult):
     """A private answer, with the attributes and methods of `Result`. Its intervals are those of level 0.95, each by
     itself."""
 
@@ -60,7 +60,7 @@ class RemoteResult(Travelling):
             for each in said["columns"]
         ]
         self._own = [column for column, each in zip(self._all, said["columns"], strict=True) if not each["end"]]
-        self.footer, self.heading = str(said["footer"]), str(said["heading"])
+        self.footer, self._heading = str(said["footer"]), str(said["heading"])
         self.warnings = tuple(map(str, said["warnings"]))
         self.replayed = bool(said["replayed"])
         self.answers = answers_of(said)
@@ -72,7 +72,7 @@ class RemoteResult(Travelling):
         return tuple(map(str, self._said["notes"]))
 
     @property
-    def price(self) -> str:
+    def _cost_text(self) -> str:
         """The cost in words."""
         return str(self._said["price"])
 
@@ -101,7 +101,7 @@ class RemoteResult(Travelling):
     @property
     def _columns(self) -> list[Column]:
         """Without that of a heading."""
-        return self._own[1:] if self.heading else self._own
+        return self._own[1:] if self._heading else self._own
 
     @property
     def _ends(self) -> dict[str, tuple[Column, Column]]:
@@ -140,14 +140,14 @@ class RemoteResult(Travelling):
                 columns[end.name] = _series(end.kind, end.cells)
         return pd.DataFrame(columns)
 
-    def travelling(self, level: float | None) -> list[Column]:
+    def _export_columns(self, level: float | None) -> list[Column]:
         """The columns as they travel, with the ends of intervals, or without."""
         if level is None:
             return list(self._own)
         self._check(level)
         return list(self._all)
 
-    def in_words(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
+    def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
         self._check(level)
         said = self._said["table"]
@@ -158,13 +158,13 @@ class RemoteResult(Travelling):
         cut = [Span(s.place, s.values[:most_rows], s.low[:most_rows], s.high[:most_rows]) for s in spans]
         return replace(cells, rows=cells.rows[:most_rows], left_out=len(cells.rows) - most_rows, spans=tuple(cut))
 
-    def redrawn(self, level: float) -> frozenset[str]:
+    def _simulated(self, level: float) -> frozenset[str]:
         """The columns whose intervals are simulated, as the head of their limits says (~95 %)."""
         self._check(level)
         heads, limits = self._said["table"]["heads"], set(self._said["table"]["limits"])
         return frozenset(heads[place - 1] for place in limits if place and heads[place].startswith("~"))
 
-    def parts_to_draw(self, level: float) -> tuple[list[Column], list[Panel]]:
+    def _plot_parts(self, level: float) -> tuple[list[Column], list[Panel]]:
         """The columns that say which group a row is, and those of numbers with noise."""
         self._check(level)
         ends = {name: (list(low.cells), list(high.cells)) for name, (low, high) in self._ends.items()}
@@ -199,19 +199,19 @@ class RemoteResult(Travelling):
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(zip(*(each.cells for each in self._columns), strict=True))
 
-    def table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
+    def _table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals."""
-        return text_table(self.in_words(level, most_rows=most_rows))
+        return text_table(self._text_cells(level, most_rows=most_rows))
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
         """The table with its intervals and the privacy line, as it prints."""
-        return "\n".join([self.table_text(most_rows=most_rows, level=level), *self.notes])
+        return "\n".join([self._table_text(most_rows=most_rows, level=level), *self.notes])
 
     def __repr__(self) -> str:
         return self.to_text(most_rows=_MOST_ROWS_SHOWN)
 
     def _repr_html_(self) -> str:
-        return html_table(self.in_words(most_rows=_MOST_ROWS_SHOWN), self.notes)
+        return html_table(self._text_cells(most_rows=_MOST_ROWS_SHOWN), self.notes)
 
 
 def answers_of(said: Mapping[str, Any]) -> tuple[RemoteResult, ...]:

@@ -83,13 +83,13 @@ def check_confirmed(quote: Quote, up_to: Fraction | None = None, hint: str = "")
 
 
 def footer(ledger: Ledger, cost: Cost, parts: Sequence[Part], spent: str, aside: str = "") -> str:
-    """The line below an answer: what was spent, what is left of epsilon and delta, what part of delta is kept for what,
-    and how many more of the kind there may be. aside: where it counts, if not where the schema says."""
+    """The line below an answer: what was spent, what is left of epsilon and of the delta that queries may
+    spend, and how many more of the kind there may be. aside: where it counts, if not where the schema says."""
     cost = cost if cost.free else cost + ledger.time_cost
     spent += f", and {ledger.time_cost} for the response time" if ledger.time and spent != ANSWERED else ""
     left, most = ledger.after(FREE, parts) or ledger.remaining, ledger.most(cost, parts)
-    kept = f" ({show(ledger.kept_delta)} is kept to convert rho to epsilon)" if ledger.kept_delta else ""
-    delta = f", delta {show(left.delta)} of {show(ledger.whole_delta)}{kept}" if ledger.whole_delta else ""
+    usable = ledger.whole_delta - ledger.kept_delta
+    delta = f", delta {show(left.delta)} of {show(usable)}" if ledger.whole_delta else ""
     more = "" if most is None else f" · {most or 'no'} more {'query' if most == 1 else 'queries'} like this"
     short = ledger.short_of(cost, parts) if most == 0 else ""
     more += f": too little {short}" if short else ""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @checked_methods
-class FreeQuestions(ABC):
+class SessionEstimates(ABC):
     """The free half of a Session. No row is read, and nothing is charged."""
 
     _ledger: Ledger

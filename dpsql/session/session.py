@@ -28,7 +28,7 @@ from dpsql.session.cache.cached_answers import Question, Replay
 from dpsql.session.costs import paid_again
 from dpsql.session.dialects import checked_dialect
 from dpsql.session.ledger_setup import LedgerSettings, Place, check, opened
-from dpsql.session.multi_step.queries import ProgramQuestions
+from dpsql.session.multi_step.queries import SessionSteps
 from dpsql.session.owner_file import Schema
 from dpsql.session.prepare import Terms, prepare
 from dpsql.session.run import check_engine, open_tables, run
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @checked_methods
-class Session(ProgramQuestions):
+class Session(SessionSteps):
     """Private questions about some tables, out of one budget.
 
     tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are

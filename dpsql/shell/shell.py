@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpsql.answer.travelling import Travelling
+from dpsql.answer.base import BaseResult
 from dpsql.errors import DPSQLError, InvalidArgument
 from dpsql.shell.output.colours import dim
 from dpsql.shell.output.folding import folded
@@ -83,7 +83,7 @@ class Shell:
 
     def show(self, shown: Shown) -> None:
         """Write it in the mode to where answers go; below it or on standard error what it cost."""
-        notes = "\n".join(shown.notes) if isinstance(shown, Travelling) else ""
+        notes = "\n".join(shown.notes) if isinstance(shown, BaseResult) else ""
         target = self._once or self._output
         if target is not None:
             self._write_to(target, shown)

@@ -64,15 +64,99 @@ def test_groups_are_dots_with_bars() -> None:
     assert [text.get_text() for text in figure.texts] == ["95 % intervals, epsilon 1"]
 
 
-@pytest.mark.parametrize("key", ["n", "d"])
-def test_numbers_and_dates_lie_along_a_line(key: str) -> None:
-    answer = ask(f"SELECT {key}, AVG(x) AS a FROM t GROUP BY {key} ORDER BY a DESC")
+def test_dates_lie_along_a_line() -> None:
+    answer = ask("SELECT d, AVG(x) AS a FROM t GROUP BY d ORDER BY a DESC")
     (axis,) = answer.plot(level=0.5).axes
-    held = answer.to_pandas(intervals=True, level=0.5).sort_values(key)
+    held = answer.to_pandas(intervals=True, level=0.5).sort_values("d")
     assert list(axis.lines[0].get_ydata()) == held["a"].tolist()
-    assert axis.get_xlabel() == key
+    assert axis.get_xlabel() == "d"
     lengths = [segment[1][1] - segment[0][1] for segment in bars_of(axis)]
     np.testing.assert_allclose(lengths, held["a_high"] - held["a_low"])
+
+
+def heights_of(axis: Any) -> list[float]:
+    return [float(patch.get_height()) for patch in sorted(axis.patches, key=lambda patch: patch.get_x())]
+
+
+def x_labels_of(axis: Any) -> list[str]:
+    return [tick.get_text() for tick in axis.get_xticklabels()]
+
+
+def test_numbers_are_bars_in_their_order() -> None:
+    answer = ask("SELECT n, AVG(x) AS a FROM t GROUP BY n ORDER BY a DESC")
+    (axis,) = answer.plot().axes
+    held = answer.to_pandas(intervals=True).sort_values("n")
+    assert heights_of(axis) == held["a"].tolist()
+    assert x_labels_of(axis) == ["1", "2", "3", "4"]
+    ends = sorted((segment[0][1], segment[1][1]) for segment in bars_of(axis))
+    assert ends == sorted(zip(held["a_low"], held["a_high"], strict=True))
+
+
+BANDS = "CASE WHEN x < 2 THEN '0-1' WHEN x < 3 THEN '2' ELSE '3+' END"
+
+
+def test_bands_are_bars_and_years_a_line() -> None:
+    (axis,) = ask(f"SELECT {BANDS} AS band, COUNT(*) AS n FROM t GROUP BY 1 ORDER BY 1 DESC").plot().axes
+    assert x_labels_of(axis) == ["3+", "2", "0-1"]
+    assert len(axis.patches) == 3
+    (axis,) = ask("SELECT n + 2000 AS year, COUNT(*) AS n FROM t GROUP BY 1").plot().axes
+    assert list(axis.lines[0].get_xdata()) == [2001, 2002, 2003, 2004]
+
+
+def test_a_line_for_each_category() -> None:
+    answer = ask(f"SELECT d, {BANDS} AS band, COUNT(*) AS n FROM t GROUP BY 1, 2")
+    figure = answer.plot(title="By band")
+    (axis,) = figure.axes
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["0-1", "2", "3+"]
+    for line, band in zip(axis.lines, ["0-1", "2", "3+"], strict=True):
+        rows = answer.df[answer.df["band"] == band].sort_values("d")
+        assert list(line.get_ydata()) == rows["n"].tolist()
+    assert figure.get_suptitle() == "By band"
+    (axis,) = answer.plot(kind="bar").axes
+    assert len(axis.patches) == len(answer)
+    assert axis.patches[0].get_width() < 0.3
+
+
+def test_a_line_leaves_null_out_and_says_so() -> None:
+    answer = ask("SELECT d, COUNT(*) AS n FROM t GROUP BY d", keys={"d": ["2020-01-01", "2020-02-01", None]})
+    figure = answer.plot()
+    assert len(figure.axes[0].lines[0].get_xdata()) == 2
+    assert figure.texts[0].get_text() == "not drawn: NULL of d\n95 % intervals, epsilon 1"
+
+
+def test_one_column_is_drawn_into_given_axes() -> None:
+    from matplotlib import pyplot
+
+    answer = ask("SELECT k, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY k")
+    figure, axes = pyplot.subplots(1, 2)
+    assert answer.plot(ax=axes[1], column="a", title="Age") is figure
+    assert axes[1].get_title(loc="left") == "Age"
+    assert axes[1].get_xlabel() == "95 % intervals, epsilon 1"
+    assert not axes[0].lines
+    with pytest.raises(InvalidArgument, match=r"ax= takes one column, and the answer has 2: n, a\.(.|\n)*column='n'"):
+        answer.plot(ax=axes[0])
+
+
+def test_columns_and_kinds_are_chosen() -> None:
+    answer = ask("SELECT k, COUNT(*) AS n, AVG(x) AS a, MEDIAN(x) AS m FROM t GROUP BY k")
+    assert [axis.get_title(loc="left") for axis in answer.plot(column=["a", "n"]).axes] == ["a", "n"]
+    assert answer.plot(column="m").texts[0].get_text() == "no intervals, epsilon 1"
+    assert len(answer.plot(column="n", kind="bar").axes[0].patches) == 4
+    assert x_labels_of(answer.plot(column="n", kind="line").axes[0]) == ["a", "b$", "c ", "NULL"]
+    with pytest.raises(InvalidArgument, match=r"no column .aa. of numbers to draw"):
+        answer.plot(column="aa")
+    with pytest.raises(InvalidArgument, match=r"kind is one of 'auto', 'line', 'bar', 'dot', got 'pie'"):
+        answer.plot(kind="pie")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="needs a column of keys"):
+        ask("SELECT COUNT(*) FROM t").plot(kind="line")
+
+
+def test_the_chart_of_medians_claims_no_intervals() -> None:
+    from dpsql.answer.chart import chart
+
+    answer = ask("SELECT d, MEDIAN(x) AS m FROM t GROUP BY d")
+    assert chart(answer).endswith("no intervals, epsilon 1")
+    assert chart(answer).splitlines()[1].startswith("2020-01-01 │")
 
 
 def test_one_row_and_values_without_intervals() -> None:

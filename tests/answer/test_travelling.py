@@ -6,18 +6,24 @@ import csv
 import io
 import json
 import math
+import zipfile
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.interchange import from_dataframe
 
 import dpsql
-from dpsql.answer.export_formats import Column, as_arrow, as_csv, as_json
-from dpsql.answer.render import names_of_ends
+from dpsql.answer.export_formats import Column, as_arrow, as_csv, as_interchange, as_json, as_latex
+from dpsql.answer.number_format import printable
+from dpsql.answer.render import Cells, names_of_ends
+from dpsql.answer.spreadsheet import as_workbook
 from dpsql.errors import InvalidArgument
 from dpsql.schema.columns import Type
 
@@ -165,3 +171,74 @@ def test_a_text_or_a_truth_made_of_a_count_has_no_interval_in_any_form(made: str
     for text in (str(answer), answer.to_html(), answer.to_markdown()):
         assert text.count("95 %") == 1
         assert "any" not in text.replace("many", "")
+
+
+def cells_of_sheet(content: bytes, number: int) -> list[list[str | None]]:
+    """The texts and numbers of a sheet's cells, read as XML."""
+    name = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        for part in file.namelist():
+            ElementTree.fromstring(file.read(part))
+        sheet = ElementTree.fromstring(file.read(f"xl/worksheets/sheet{number}.xml"))
+    rows = sheet.iter(f"{name}row")
+    return [["".join(cell.itertext()) if len(cell) else None for cell in row] for row in rows]
+
+
+def test_a_workbook_holds_values_intervals_and_notes(answer: dpsql.Result, tmp_path: Path) -> None:
+    answer.to_excel(tmp_path / "a.xlsx")
+    content = (tmp_path / "a.xlsx").read_bytes()
+    held = answer.to_pandas(intervals=True)
+    head, *rows = cells_of_sheet(content, 1)
+    assert head == list(held.columns)
+    for name in ("n", "n_low", "a", "a_high"):
+        assert [float(row[head.index(name)] or "") for row in rows] == held[name].tolist()
+    assert [row[0] for row in rows] == [None if pd.isna(key) else printable(key) for key in held["k"]]
+    days = [float(row[head.index("d")] or 0) for row in rows]
+    assert [pd.Timestamp("1899-12-30") + pd.Timedelta(days=day) for day in days] == held["d"].tolist()
+    assert [row[0] for row in cells_of_sheet(content, 2)] == list(answer.notes)
+    stream = io.BytesIO()
+    answer.to_excel(stream)
+    assert stream.getvalue() == content, "equal answers are equal files"
+
+
+def test_cells_of_a_workbook_are_no_formulas_and_break_no_xml() -> None:
+    texts = ["=1+1", "<c>&", "\x00\x1b", "\ud800", "x" * 40_000, None]
+    columns = [Column("k", Type.TEXT, texts), Column("x", Type.REAL, [1e300, -math.inf, math.nan, None, 2**70, True])]
+    content = as_workbook([*columns, Column("d", Type.DATE, [date(1, 1, 1), date(9999, 12, 31)] + [None] * 4)], [])
+    _, *rows = cells_of_sheet(content, 1)
+    assert [row[0] for row in rows] == ["=1+1", "<c>&", "\\x00\\x1b", "\\ud800", "x" * 32_767, None]
+    assert [row[1] for row in rows] == ["1e+300", "-inf", "nan", None, str(2**70), "1"]
+    assert [row[2] for row in rows[:2]] == ["0001-01-01", "2958465.0"]
+    assert b"<f>" not in content
+
+
+def test_latex_keeps_intervals_and_escapes_signs(answer: dpsql.Result) -> None:
+    lines = answer.to_latex().splitlines()
+    assert lines[0] == r"\begin{tabular}{lrrrrlll}"
+    assert {line.count("&") for line in lines if line.endswith(r"\\")} == {7}
+    assert r"95 \%" in lines[2]
+    assert r"$\pm$" in answer.to_latex()
+    signs = as_latex(Cells(["a_b"], [["{$#~^\\<>%&"]], [False], 0)).splitlines()
+    assert signs[2] == r"a\_b \\"
+    assert signs[4] == (r"\{\$\#\textasciitilde{}\textasciicircum{}\textbackslash{}\textless{}\textgreater{}\%\& \\")
+
+
+def test_markdown_keeps_intervals(answer: dpsql.Result) -> None:
+    assert answer.to_markdown().splitlines()[0] == "| k | n | 95 % | a | 95 % | b | t | d |"
+
+
+def test_plotting_libraries_read_the_interchange_protocol(answer: dpsql.Result) -> None:
+    """seaborn asks for `__dataframe__`, altair and plotly for `__narwhals_dataframe__`, others for Arrow's stream."""
+    frame = from_dataframe(answer)
+    assert frame.column_names == list(answer.df.columns)
+    assert frame["n"].to_pylist() == answer.df["n"].tolist()
+    assert answer.__dataframe__().num_rows() == len(answer)
+    many = as_interchange([Column("n", Type.INTEGER, [2**70]), Column("d", Type.DATE, [date(2020, 1, 2)])])
+    assert from_dataframe(many.__dataframe__()).to_pydict() == {"n": [2.0**70], "d": [datetime(2020, 1, 2)]}
+
+
+def test_altair_and_plotly_get_a_frame_by_narwhals(answer: dpsql.Result) -> None:
+    narwhals = pytest.importorskip("narwhals")
+    frame = narwhals.from_native(answer, eager_only=True)
+    assert frame.columns == list(answer.df.columns)
+    assert frame.to_native().equals(answer.df)

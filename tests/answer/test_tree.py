@@ -64,7 +64,7 @@ def test_words_of_the_writer_change_no_dictionary(monkeypatch: pytest.MonkeyPatc
 
 def test_the_tree_is_frozen_and_equal_for_equal_releases() -> None:
     sql = "SELECT AVG(age) AS a, MEDIAN(age) AS m FROM t"
-    trees = [explained(session().explain(sql, epsilon=1).release) for _ in range(2)]
+    trees = [explained(session().explain(sql, epsilon=1)._release) for _ in range(2)]
     assert trees[0] == trees[1]
     with pytest.raises(AttributeError):
         trees[0].strategy = "split"  # type: ignore[misc]
@@ -135,7 +135,7 @@ def test_a_table_with_a_bracket_in_its_name_is_a_table() -> None:
 
 
 def test_columns_of_labels_are_data() -> None:
-    release = session().explain("SELECT AVG(age) AS a FROM t", epsilon=1).release
+    release = session().explain("SELECT AVG(age) AS a FROM t", epsilon=1)._release
     (read,) = {each for coordinate in release.coordinates for each in coordinate.name.of}
     assert isinstance(read, Column)
     assert read.name == "age"

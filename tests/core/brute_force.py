@@ -616,7 +616,7 @@ def ask(rng: random.Random, met: Met, *, texts: int = 8, tables: int = 2) -> Non
         told = {_told(session, sql, terms, whole=whole) for session in pairs[-1][:2]}
         assert len(told) == 1, f"what is told of a plan differs: {sql}\n{told}"
         try:
-            made = pairs[0][0].explain(sql, **terms).release
+            made = pairs[0][0].explain(sql, **terms)._release
         except dpsql.DPSQLError:
             met.refused += 1
             continue
@@ -644,7 +644,7 @@ def _told(session: Session, sql: str, terms: Mapping[str, Any], *, whole: bool) 
     """An explanation (or what it costs) or a refusal; an InternalError is neither."""
     try:
         explained = session.explain(sql, **terms)
-        return str(explained) if whole else str(explained.release.cost)
+        return str(explained) if whole else str(explained._release.cost)
     except InternalError:
         raise
     except dpsql.DPSQLError as error:

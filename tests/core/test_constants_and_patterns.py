@@ -45,7 +45,7 @@ def check_constants() -> None:
         for sql in QUERIES:
             told = opened(ROWS, engine).explain(sql, epsilon=1)
             assert isinstance(told, Explanation)
-            most = stability(told.release.query.plan.input).rows
+            most = stability(told._release.query.plan.input).rows
             every = count(ROWS, sql, engine)
             alone = [every - count(ROWS[:place] + ROWS[place + 1 :], sql, engine) for place in range(len(ROWS))]
             assert most is not None

@@ -457,9 +457,9 @@ def test_lies_are_told_of_what_there_is() -> None:
     """Each kind of measurement is met; weights, which people in more groups have, in lies of their own."""
     people = dpsql.Table(FRAME, **FACTS, unit="pid", max_rows=16, max_groups=16)
     weighted = dpsql.Session({"t": people}, budget=dpsql.Budget(10, 1e-3))
-    kinds = {type(weighted.explain("SELECT h FROM t GROUP BY h", epsilon=1, delta=1e-6).release.selection).__name__}
+    kinds = {type(weighted.explain("SELECT h FROM t GROUP BY h", epsilon=1, delta=1e-6)._release.selection).__name__}
     for sql, terms in ASKED.values():
-        made = session().explain(sql, epsilon=1, **terms).release
+        made = session().explain(sql, epsilon=1, **terms)._release
         kinds |= {type(each).__name__ for each in made.measurements}
         kinds |= {type(each.noise).__name__ for each in made.shares}
         kinds |= {type(part).__name__ for part in made.exact.parts}

@@ -327,7 +327,7 @@ def test_a_pair_that_is_all_of_a_budget_is_admitted(accountant: str, law: type) 
     held = _session(accountant)
     asked: dict[str, Any] = {"epsilon": 1, "delta": 5e-7, "mechanism": "gaussian"}
     sql = "SELECT k, COUNT(*) FROM t GROUP BY k"
-    assert isinstance(held.explain(sql, **asked).release.shares[0].noise, law)
+    assert isinstance(held.explain(sql, **asked)._release.shares[0].noise, law)
     held.query(sql, **asked)
     assert held.spent.epsilon == 1
 
@@ -336,7 +336,7 @@ def test_levels_of_a_pair_are_one_gaussian() -> None:
     """Their rhos come to what the exact tails allow; of discrete noise so much is refused."""
     asked: dict[str, Any] = {"epsilon": 1, "delta": 4e-7, "mechanism": "gaussian"}
     sql = "SELECT k, COUNT(*) FROM t GROUP BY ROLLUP(k)"
-    made = _session("auto").explain(sql, **asked).release
+    made = _session("auto").explain(sql, **asked)._release
     assert {type(each.noise) for each in made.levels.measured} == {RoundedGaussian}
     assert made.cost.rho == pytest.approx(float(gaussian_rho(F(1), F(4, 10**7))), rel=1e-6)
     made.assert_paid()

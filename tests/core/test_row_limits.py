@@ -62,7 +62,7 @@ def test_a_limit_stands_below_a_cross_join_above_the_conditions_of_its_rows():
 
 
 def limits_in(sql: str, max_rows: int | None = MOST) -> list[int]:
-    release = session(1, max_rows=max_rows).explain(sql, **TERMS).release
+    release = session(1, max_rows=max_rows).explain(sql, **TERMS)._release
     return [node.most for node in nodes_of(release.query.plan.input) if isinstance(node, RowLimit)]
 
 
@@ -121,7 +121,7 @@ def test_a_table_without_a_declared_limit_is_not_limited():
 
 @pytest.mark.parametrize("sql", [PAIRS, BY_PERSON, f"{CROSSED} WHERE a.y > 3 AND a.k = j"])
 def test_a_plan_without_its_row_limits_has_none(sql: str):
-    release = session(1).explain(sql.replace(BY_PERSON, f"SELECT COUNT(*) FROM ({BY_PERSON})"), **TERMS).release
+    release = session(1).explain(sql.replace(BY_PERSON, f"SELECT COUNT(*) FROM ({BY_PERSON})"), **TERMS)._release
     left = without_row_limits(release.query.plan.input)
     assert not any(isinstance(node, RowLimit) for node in nodes_of(left))
 

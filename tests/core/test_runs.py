@@ -369,7 +369,7 @@ def test_the_charge_of_a_draw_among_runs():
     for how, paid in (({"epsilon": 1}, (F(1), 0.125)), ({"rho": 0.1}, (None, 0.1))):
         for declared in ({}, {"unit": "u", "max_rows": 2}):
             result = dpsql.query(frame, "SELECT MEDIAN(x) FROM t", bounds={"x": (0, 1e9)}, **declared, **how)
-            (draw,) = result.explanation.release.draws
+            (draw,) = result.explanation._release.draws
             assert draw.mechanism == "exponential"
             assert (draw.cost.epsilon, float(draw.cost.rho)) == (paid[0], pytest.approx(paid[1]))
             assert draw.rows == (2 if declared else 1)

@@ -47,7 +47,7 @@ def visits(seed: int, people: int = 40, keys: int = 12, rows: int = 300) -> pd.D
 
 
 def release(frame: pd.DataFrame, sql: str = KEYS, **how: Any) -> Release:
-    return session(frame, **how).explain(sql, epsilon=1, delta=1e-6).release
+    return session(frame, **how).explain(sql, epsilon=1, delta=1e-6)._release
 
 
 def weights_of(rows: list[tuple[int, int]], scale: int) -> dict[int, int]:
@@ -73,7 +73,7 @@ def check_weights(engine: str) -> None:
     """Where nobody is in more groups than count."""
     frame = visits(3, keys=6)
     held = session(frame, engine=engine)
-    made = held.explain(KEYS, epsilon=1, delta=1e-6).release
+    made = held.explain(KEYS, epsilon=1, delta=1e-6)._release
     assert isinstance(made.selection, GroupsByWeights)
     integers = insecure_exact(held, KEYS, bytes(32), epsilon=1, delta=1e-6)
     found = {group[0]: parts[made.selection.part] for group, parts in integers.parts.items()}
@@ -167,7 +167,7 @@ def test_keys_alone_are_chosen_by_weights_where_people_are_in_several_groups() -
     asked = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) {KEYS[7:]}"
     assert isinstance(release(visits(1), asked).selection, GroupsByChance)
     assert isinstance(release(visits(1), most=1).selection, GroupsByChance)
-    laplace = session(visits(1)).explain(KEYS, epsilon=1, delta=1e-6, mechanism="laplace").release
+    laplace = session(visits(1)).explain(KEYS, epsilon=1, delta=1e-6, mechanism="laplace")._release
     assert isinstance(laplace.selection, GroupsByChance)
 
 
@@ -175,9 +175,9 @@ def test_keys_alone_are_chosen_by_weights_where_people_are_in_several_groups() -
 @pytest.mark.parametrize("most", [2, 3, 8, 40])
 def test_the_choice_is_the_one_that_shows_smaller_groups(epsilon: float, most: int) -> None:
     frame = visits(1)
-    made = session(frame, most=most).explain(KEYS, epsilon=epsilon, delta=1e-6).release
+    made = session(frame, most=most).explain(KEYS, epsilon=epsilon, delta=1e-6)._release
     asked = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC) {KEYS[7:]}"
-    other = session(frame, most=most).explain(asked, epsilon=epsilon, delta=1e-6).release
+    other = session(frame, most=most).explain(asked, epsilon=epsilon, delta=1e-6)._release
     assert made.selection.half <= other.selection.half
 
 

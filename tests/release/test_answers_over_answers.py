@@ -11,9 +11,10 @@ import pytest
 
 import dpsql
 from dpsql.answer import render, result
-from dpsql.answer.render import _intervals
+from dpsql.answer.number_format import interval_texts
 from dpsql.plan.expressions import Vector
 from dpsql.release.output import stage_values
+from dpsql.schema.columns import Type
 from tests.lies import Check, Lie, assert_caught
 
 NEAR = 2**60
@@ -116,7 +117,7 @@ def test_arithmetic_is_exact_or_null_with_a_word() -> None:
 
 def silent(found: dpsql.Result) -> list[str]:
     """The columns that are said to have no interval."""
-    lines = [each for each in found.notes if each.endswith("no interval of the noise is known")]
+    lines = [each for each in found.notes if each.endswith(": no interval")]
     assert len(lines) <= 1
     return lines[0].split(":")[0].split(", ") if lines else []
 
@@ -166,7 +167,7 @@ def check_the_largest_of_noisy_values_has_a_word() -> None:
 )
 def test_about_no_value_nothing_lies_evenly(low: float, high: float, text: str | None) -> None:
     vector = Vector(np.zeros(1), np.zeros(1, dtype=bool))
-    (found,) = _intervals(vector, (np.array([low]), np.array([high])))
+    (found,) = interval_texts(vector, Type.REAL, (np.array([low]), np.array([high])))
     assert "±" not in found
     assert text is None or found == text
 
@@ -197,7 +198,7 @@ def say_nothing_of_values_without_interval(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_nulls_for_zeros(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(render, "_intervals", lambda vector, limits: _intervals(Vector(vector.values), limits))
+    patch.setattr(render, "interval_texts", lambda vector, *more: interval_texts(Vector(vector.values), *more))
 
 
 LIES: tuple[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]], ...] = (

@@ -23,7 +23,7 @@ def made(asked: str, epsilon: float, most: int, share: float | None = None) -> R
     held = dpsql.Session({"t": table}, budget=dpsql.Budget(9, 1e-3))
     own = "" if share is None else f", group_selection_epsilon = {share * epsilon:.6f}"
     words = f"WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = TRUNCATED_GEOMETRIC{own}) " if own else ""
-    return held.explain(f"SELECT {words}k, {asked} FROM t GROUP BY k", epsilon=epsilon, delta=1e-6).release
+    return held.explain(f"SELECT {words}k, {asked} FROM t GROUP BY k", epsilon=epsilon, delta=1e-6)._release
 
 
 def worth(release: Release, outputs: int) -> float:
@@ -57,4 +57,4 @@ def test_nothing_is_said_where_the_choice_has_its_own_epsilon_or_all_groups_are_
     assert chosen_apart(made("AVG(x)", 1, 1, 0.5)) is None
     table = dpsql.Table(FRAME, unit="u", max_rows=1, keys={"k": list(range(7))})
     held = dpsql.Session({"t": table}, budget=dpsql.Budget(9, 1e-3))
-    assert chosen_apart(held.explain("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1).release) is None
+    assert chosen_apart(held.explain("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=1)._release) is None

@@ -137,7 +137,7 @@ def test_every_column_reaches_the_error_and_a_thousandth_less_does_not(
 ):
     """The error is promised before HAVING and LIMIT choose: intervals of the rows that these leave are wider."""
     found = ask(sql, error=error, confidence=confidence, **how)
-    epsilon = found.explanation.release.allowed.epsilon
+    epsilon = found.explanation._release.allowed.epsilon
     assert epsilon is not None
     assert epsilon == shown(epsilon)
     whole, having, _ = sql.partition(" HAVING ")
@@ -232,7 +232,7 @@ def test_what_is_found_is_shown_and_charged(accountant: str, sql: str, how: dict
     assert not asker.ledger()
     found = asker.query(sql, error=20, confidence=0.9, **how)
     loss = found.loss
-    assert loss.epsilon == shown(loss.epsilon) == plan.release.cost.epsilon
+    assert loss.epsilon == shown(loss.epsilon) == plan._release.cost.epsilon
     assert plan.to_dict()["epsilon"] == float(loss.epsilon)
     assert plan.to_dict()["goal"] == {"error": 20.0, "confidence": 0.9}
     cost = f"epsilon {float(loss.epsilon):g}"

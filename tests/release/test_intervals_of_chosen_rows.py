@@ -254,5 +254,7 @@ def test_what_sql_shows_is_what_is_printed():
 
 def test_open_ends_are_shown_as_such():
     made = made_by("SELECT g, COUNT(*) AS n FROM t GROUP BY g HAVING COUNT(*) < 6")
-    text = PreparedQuery((made,), explain_only=False).result([of_groups(made, np.array([[5, 0, -9]]))], "").table_text()
+    text = (
+        PreparedQuery((made,), explain_only=False).result([of_groups(made, np.array([[5, 0, -9]]))], "")._table_text()
+    )
     assert "≥ 3" in text

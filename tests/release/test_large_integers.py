@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.answer.render import _intervals
+from dpsql.answer.number_format import interval_texts
 from dpsql.plan.expressions import Vector
 from dpsql.release import release
 from dpsql.release.intervals import intervals as noise_intervals
@@ -24,6 +24,7 @@ from dpsql.release.output import integers as release_integers
 from dpsql.release.output import select as finish
 from dpsql.release.output.integers import _rounded, outward
 from dpsql.release.release import ReleasedValues
+from dpsql.schema.columns import Type
 from dpsql.session.cache import released_text
 from tests.lies import Check, Lie, assert_caught
 
@@ -282,7 +283,8 @@ def test_ends_as_doubles_lie_outside_and_near(ends: list[int]) -> None:
 def test_what_is_written_beside_a_value_reaches_both_ends(value: Any, low: Any, high: Any, text: str) -> None:
     """However small the interval is beside the value."""
     vector = Vector(np.array([value], dtype=object))
-    assert _intervals(vector, (np.array([low], dtype=object), np.array([high], dtype=object))) == [text]
+    limits = np.array([low], dtype=object), np.array([high], dtype=object)
+    assert interval_texts(vector, Type.REAL, limits) == [text]
 
 
 def test_ordinary_sizes_take_no_other_way() -> None:

@@ -32,7 +32,7 @@ SQL = ("SELECT SUM(x) FROM t", "SELECT g, SUM(x) FROM t GROUP BY g")
 
 @pytest.mark.parametrize("sql", SQL)
 def test_all_rows_of_a_unit_are_in_the_one_group(sql: str):
-    made = session().explain(sql, epsilon=1, delta=1e-6).release
+    made = session().explain(sql, epsilon=1, delta=1e-6)._release
     search, of_release = made.plans
     assert search.keys == search.parts == ()
     assert search.limits == of_one_group(made.analysis).bounds.rows

@@ -160,7 +160,7 @@ def assert_alike(ours: Any, theirs: Any) -> None:
     planned = {"release", "program", "above"}  # plans, which stay where the data are
     assert public_names(theirs) - planned <= public_names(ours)
     assert {"left", "plan", "to_dict"} <= public_names(ours.explanation) & public_names(theirs.explanation)
-    assert ours.redrawn(0.95) == theirs.redrawn(0.95)
+    assert ours._simulated(0.95) == theirs._simulated(0.95)
     for frame in ("df", "intervals", "to_pandas"):
         one, other = (getattr(each, frame) for each in (ours, theirs))
         if callable(one):
@@ -168,17 +168,17 @@ def assert_alike(ours: Any, theirs: Any) -> None:
         else:
             pd.testing.assert_frame_equal(one, other)
     pd.testing.assert_frame_equal(ours.to_pandas(intervals=True), theirs.to_pandas(intervals=True))
-    for word in ("notes", "warnings", "footer", "loss", "price", "bounds", "replayed", "heading"):
+    for word in ("notes", "warnings", "footer", "loss", "_cost_text", "bounds", "replayed", "_heading"):
         assert getattr(ours, word) == getattr(theirs, word), word
     for form in ("to_text", "to_csv", "to_json", "to_markdown", "to_html", "_repr_html_", "__repr__", "__len__"):
         assert getattr(ours, form)() == getattr(theirs, form)(), form
     assert repr(list(ours)) == repr(list(theirs))
-    assert ours.table_text(most_rows=1) == theirs.table_text(most_rows=1)
+    assert ours._table_text(most_rows=1) == theirs._table_text(most_rows=1)
     assert ours.to_arrow(intervals=True).equals(theirs.to_arrow(intervals=True))
     assert str(ours.explanation) == str(theirs.explanation)
     for one, other in zip(ours.answers, getattr(theirs, "answers", ()), strict=True):
         assert_alike(one, other)
-    one, other = ours.parts_to_draw(0.95), theirs.parts_to_draw(0.95)
+    one, other = ours._plot_parts(0.95), theirs._plot_parts(0.95)
     assert [panel.name for panel in one[1]] == [panel.name for panel in other[1]]
     assert [list(map(float, panel.low)) for panel in one[1] if None not in panel.low] == [
         list(map(float, panel.low)) for panel in other[1] if None not in panel.low

@@ -118,7 +118,7 @@ def test_answers_are_equal(
 
 def zip_ends(answer: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Each row as JSON has it, and the ends of its intervals."""
-    columns = answer.travelling(0.95)
+    columns = answer._export_columns(0.95)
     cells = [
         dict(zip((each.name for each in columns), row, strict=True))
         for row in zip(*(each.cells for each in columns), strict=True)

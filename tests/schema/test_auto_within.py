@@ -114,7 +114,7 @@ def test_a_file_says_it_as_a_list(tmp_path: Path):
 def test_a_declared_frame_remembers_it():
     declared = dpsql.declare(frame(), bounds=SAID)
     explained = dpsql.Session({"t": declared}, budget=dpsql.Budget(9)).explain("SELECT SUM(gain) FROM t", epsilon=1)
-    (search,) = explained.release.searches.searches
+    (search,) = explained._release.searches.searches
     assert search.intervals.outer == Interval(0, 99_999)
 
 

@@ -326,7 +326,7 @@ def test_what_chooses_bounds_reaches_the_same_parts(tmp_path: Path):
         if changed:
             parts(tmp_path, [changed], rows=12)
         with session(path, ledger, bounds={"x": "auto"}) as held:
-            assert len(held.explain(sql, epsilon=0.001).release.plans) == 2
+            assert len(held.explain(sql, epsilon=0.001)._release.plans) == 2
             assert answer(held, sql)[1] == again
 
 

@@ -55,14 +55,14 @@ def test_a_share_of_the_total_is_one_release_at_the_whole_epsilon():
     asked = session()
     for sql in (SHARE, GAP, BY_CITY):
         told = explained(asked, sql, epsilon=1)
-        assert told.merged == (2,), sql
-        assert [each.epsilon for each in [told.cost]] == [1]
+        assert told._merges == (2,), sql
+        assert [each.epsilon for each in [told._cost]] == [1]
         assert "Merged     2 releases that differ in WHERE alone" in str(told)
         assert told.to_dict()["steps"][0]["merged"] == 2
     assert asked.quote(SHARE, epsilon=1).cost.epsilon == 1
     by_rho = explained(asked, SHARE, rho=0.5)
-    assert by_rho.merged == (2,)
-    assert by_rho.cost.rho <= Fraction(1, 2)
+    assert by_rho._merges == (2,)
+    assert by_rho._cost.rho <= Fraction(1, 2)
 
 
 def test_it_is_charged_once_and_given_again_for_nothing():
@@ -92,7 +92,7 @@ def test_what_a_step_does_with_its_values_is_its_own():
         "HAVING COUNT(*) > 0 ORDER BY COUNT(*) DESC LIMIT 2) a JOIN (SELECT city, AVG(pay) AS avg, COUNT(*) AS n "
         "FROM people WHERE sex = 'M' GROUP BY city) b USING (city)"
     )
-    assert explained(asked, sql, epsilon=4).merged == (2,)
+    assert explained(asked, sql, epsilon=4)._merges == (2,)
     result = asked.query(sql, epsilon=4)
     assert isinstance(result, ProgramResult)
     assert [len([*each]) for each in result.answers] == [2, 3]
@@ -106,12 +106,12 @@ def test_others_of_the_statement_keep_their_shares():
     asked = session()
     sql = f"SELECT q.share, (SELECT MEDIAN(pay) FROM people) AS m FROM ({SHARE}) q"
     told = explained(asked, sql, epsilon=Fraction(3, 4))
-    assert sorted(told.merged) == [1, 2]
-    shares = {each: release.cost.epsilon for each, release in zip(told.merged, told.releases, strict=True)}
+    assert sorted(told._merges) == [1, 2]
+    shares = {each: release.cost.epsilon for each, release in zip(told._merges, told._releases, strict=True)}
     assert shares == {1: Fraction(1, 4), 2: Fraction(1, 2)}
     beside = "(SELECT COUNT(*) FROM orders WHERE month = 1) / (SELECT COUNT(*) FROM orders) AS k"
     both = explained(asked, f"SELECT {beside}, ({SHARE}) AS share", epsilon=1)
-    assert sorted(both.merged) == [1, 1, 2], "of orders a person's rows are limited behind WHERE"
+    assert sorted(both._merges) == [1, 1, 2], "of orders a person's rows are limited behind WHERE"
 
 
 APART = [
@@ -139,13 +139,13 @@ APART = [
 def test_what_stays_apart():
     asked = session()
     for why, sql, how in APART:
-        assert explained(asked, sql, **(how or {"epsilon": 1})).merged == (1, 1), why
+        assert explained(asked, sql, **(how or {"epsilon": 1}))._merges == (1, 1), why
     hidden = dpsql.Session({"people": dpsql.Table(PEOPLE)}, budget=dpsql.Budget(9, 1e-3))
-    assert explained(hidden, BY_CITY, epsilon=1, delta=1e-6).merged == (1, 1)
+    assert explained(hidden, BY_CITY, epsilon=1, delta=1e-6)._merges == (1, 1)
     parted = dpsql.Table(PEOPLE, keys={"sex": ["F", "M"]}, partition="sex")
     two = SHARE.replace("FROM people)", "FROM people WHERE sex = 'M')")
     told = dpsql.Session({"people": parted}, budget=dpsql.Budget(9))
-    assert explained(told, two, epsilon=1).merged == (1, 1)
+    assert explained(told, two, epsilon=1)._merges == (1, 1)
 
 
 # The same integers, no more error, and neighbours.
@@ -301,8 +301,8 @@ def test_groups_and_their_total_are_two_levels():
     asked = session()
     for sql in (PART, BESIDE.replace("FROM people) AS", "FROM people WHERE age > 22) AS")):
         told = explained(asked, sql, epsilon=1)
-        assert told.merged == (2,), sql
-        assert told.cost.epsilon == 1
+        assert told._merges == (2,), sql
+        assert told._cost.epsilon == 1
         assert "2 releases of groups and of all rows: none has more error so" in str(told)
         answer = asked.query(sql, epsilon=1)
         assert isinstance(answer, ProgramResult)

@@ -121,7 +121,7 @@ def test_intervals_cover() -> None:
 def test_intervals_cover_as_often_as_they_say() -> None:
     """2,000 cells of each kind; those with the interval of one released value are covered more often."""
     for sql in COVERED:
-        own = ask(sql)._bounds(0.95).keys() - ask(sql).redrawn(0.95)
+        own = ask(sql)._bounds(0.95).keys() - ask(sql)._simulated(0.95)
         hits: list[bool] = []
         while len(hits) < 2_000:
             hits += covers(sql)
@@ -148,10 +148,10 @@ def test_ends_of_whole_numbers_are_shared_out() -> None:
 def test_words_that_noise_chose_stand_beside_intervals() -> None:
     label = "IF(n > 1500, 'big', 'small') AS s"
     answer = ask(f"SELECT city, {label}, n / SUM(n) OVER () AS x FROM {BY_CITY} JOIN cities USING (city)")
-    assert answer.redrawn(0.95) == {"x"}
-    assert "no interval of the noise of s is known" in answer.to_text()
+    assert answer._simulated(0.95) == {"x"}
+    assert "no interval for s" in answer.to_text()
     plain = ask("SELECT city, HISTOGRAM(month) AS h, COUNT(*) AS n FROM people GROUP BY city").to_text()
-    assert "\nh: computed of noisy values; no interval of the noise is known" in plain
+    assert "\nh: no interval" in plain
 
 
 def widened(patch: Patch) -> None:
@@ -204,9 +204,9 @@ def test_which_columns_have_intervals(sql: str) -> None:
     """Those of a monotone function of one released value are its own; of smooth ones of several, of noise drawn anew;
     ranks, extremes, choices by values with noise and quotients by what may be 0 have none."""
     answer = ask(sql)
-    bounds, anew = answer._bounds(0.95), answer.redrawn(0.95)
+    bounds, anew = answer._bounds(0.95), answer._simulated(0.95)
     assert {name: "anew" if name in anew else "own" for name in bounds} == KINDS[sql]
-    heads = Counter(head for head in answer.in_words().heads if head.endswith("%"))
+    heads = Counter(head for head in answer._text_cells().heads if head.endswith("%"))
     assert heads == Counter({"95 %": len(bounds) - len(anew), "~95 %": len(anew)}) - Counter()
 
 
@@ -273,7 +273,7 @@ def test_levels() -> None:
     assert (low[0] > wide[0]).all()
     assert (low[1] < wide[1]).all()
     assert not answer._bounds(0.95, simultaneous=True)
-    assert "drawn anew" in answer.to_text()
+    assert "~ marks simulated intervals" in answer.to_text()
 
 
 def test_a_group_that_chance_left_out_is_not_said_to_be_0() -> None:
@@ -321,6 +321,6 @@ def test_selects_over_an_answer_that_run_here_have_intervals_too() -> None:
     assert isinstance(answer, StagedResult)
     assert answer._bounds(0.95).keys() == {"x", "y"}
     assert not answer._bounds(0.95, simultaneous=True)
-    assert "drawn anew" in answer.to_text()
+    assert "~ marks simulated intervals" in answer.to_text()
     again = pickle.loads(pickle.dumps(answer))
     assert again.to_text() == answer.to_text()

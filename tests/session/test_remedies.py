@@ -45,7 +45,7 @@ def test_refusals_of_unknown_groups_say_how_many_people_are_enough():
         asked = session(dpsql.Budget(3, 1e-5), **words)
         with pytest.raises(UnknownGroups) as refused:
             asked.query(GROUPS, epsilon=1)
-        half = asked.explain(GROUPS, epsilon=1, delta=1e-6).release.selection.half
+        half = asked.explain(GROUPS, epsilon=1, delta=1e-6)._release.selection.half
         assert f"allow delta=1e-6 where the budget has it: groups of fewer than about {half} {of} are" in str(
             refused.value
         )

@@ -301,7 +301,7 @@ def test_one_charge_in_equal_shares():
     assert [each.loss.epsilon for each in result.answers] == [Fraction(1, 2)] * 2
     assert result.loss.epsilon == 1
     assert result.explanation.to_dict()["epsilon"] == 1
-    assert len(result.explanation.releases) == 2
+    assert len(result.explanation._releases) == 2
 
 
 def test_the_same_again_is_free_and_the_same():

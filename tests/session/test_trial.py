@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer import result
+from dpsql.answer import result, values
 from dpsql.core.exact import ExactTable
 from dpsql.errors import DPSQLError, InternalError, InvalidPrivacyParameter, QueryRefused, SQLSyntaxError
 from dpsql.executors.pandas import executor as pandas
@@ -103,8 +103,8 @@ STAGES: dict[str, tuple[Any, str, str]] = {
     "intervals": (noise_intervals, "aggregate_interval", GROUPED),
     "text": (result, "text_table", GROUPED),
     "html": (result, "html_table", UNKNOWN),
-    "frame": (result, "_as_column", UNKNOWN),
-    "values": (result, "_python_values", UNKNOWN),
+    "frame": (result, "frame_column", UNKNOWN),
+    "values": (values, "python_values", UNKNOWN),
 }
 ERRORS = [KeyError, ZeroDivisionError, MemoryError, ValueError, RecursionError, AssertionError]
 

@@ -212,7 +212,7 @@ def test_a_unit_that_is_null_is_nobodys(tmp_path: Path):
 def test_the_answer_over_parts_has_noise_whatever_it_asks(tmp_path: Path, query: str):
     held = session(parted(tmp_path, ROWS), bounds={"x": (0, 9)})
     assert not held.quote(query, epsilon=1).cost.free
-    assert "can drop rows" in str(held.explain(COUNT, epsilon=1).release.query.plan.input)
+    assert "can drop rows" in str(held.explain(COUNT, epsilon=1)._release.query.plan.input)
     numbers = {int(held.query(COUNT, epsilon=0.1, fresh=True).df["n"][0]) for _ in range(20)}
     assert len(numbers) > 1
 
@@ -222,7 +222,7 @@ def test_what_is_charged_over_parts_is_what_a_condition_costs(tmp_path: Path):
     assert held.quote(COUNT, epsilon=1).cost.epsilon == 1
     whole = session(parquet(tmp_path, ROWS))
     where = whole.explain("SELECT COUNT(*) AS n FROM t WHERE day IS NOT NULL", epsilon=1)
-    assert held.explain(COUNT, epsilon=1).release.cost == where.release.cost
+    assert held.explain(COUNT, epsilon=1)._release.cost == where._release.cost
 
 
 def test_a_rehearsal_has_the_same_cost(tmp_path: Path):

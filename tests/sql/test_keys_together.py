@@ -205,7 +205,7 @@ def _shortened(plan: ExactPlan, kept: slice) -> ExactPlan:
 
 
 def _executed(held: dpsql.Session, kept: slice, **more: Any) -> Mapping[Any, Any]:
-    plan = _shortened(replace(held.explain(SHORT, epsilon=1).release.exact, **more), kept)
+    plan = _shortened(replace(held.explain(SHORT, epsilon=1)._release.exact, **more), kept)
     stores = {**held._stores, **constant_tables([plan.source], held._stores)}
     return _integers(plan, executor_of(stores, held._engine).execute(plan, bytes(32))).parts
 
@@ -272,7 +272,7 @@ def test_a_wide_table_has_as_many_groups_as_rows():
 
 def test_how_many_rows_and_which_values():
     """A group for each row, with the least lists that have all of their values."""
-    release = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1).release
+    release = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1)._release
     keys = release.query.plan.keys
     assert [key.values for key in keys] == [("n", "s", "x"), ("A", None)]
     assert [key.together for key in keys] == [CorrelatedKey(0, (0, 1, 2)), CorrelatedKey(0, (0, 0, 1))]
@@ -314,7 +314,7 @@ def test_groups_and_their_total_are_two_releases(neighbours: str):
 
 
 def test_words_that_do_not_fit_together_are_refused():
-    key = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1).release.query.plan
+    key = session(tables(orders(3)), "pandas").explain(COUNTED[6], epsilon=1)._release.query.plan
     one, other = key.keys
     with pytest.raises(ValueError, match="none of the key's"):
         replace(one, together=CorrelatedKey(0, (0, 3)))

@@ -430,23 +430,23 @@ def test_aggregate_per_person_runs_and_has_this_type(row: Row):
 
 def test_parts_of_epsilon_are_as_they_say():
     (sql,) = re.findall(r"`(SELECT COUNT\(\*\), MEDIAN.*?)` has three parts", " ".join(MANUAL.split()))
-    release = ask(f"{sql} FROM people", epsilon=3).explanation.release
+    release = ask(f"{sql} FROM people", epsilon=3).explanation._release
     assert [float(share.epsilon) for share in release.shares] == [1]
     assert [float(draw.epsilon) for draw in release.draws] == [1, 1]
     assert [len(draw.places) for draw in release.draws] == [2, 1]
 
 
 def test_min_is_of_the_rank_that_is_said():
-    (draw,) = ask("SELECT MIN(age) FROM people").explanation.release.draws
+    (draw,) = ask("SELECT MIN(age) FROM people").explanation._release.draws
     assert draw.rank == 15
-    (draw,) = ask("SELECT MIN(age) FROM people", epsilon=30).explanation.release.draws
+    (draw,) = ask("SELECT MIN(age) FROM people", epsilon=30).explanation._release.draws
     assert draw.rank == 1
 
 
 def test_bounds_cost_what_is_said():
     guests = {"guests": dpsql.Table(frame(), bounds="auto")}
     for sql, searched in (("AVG(income), SUM(hours)", 2), ("AVG(income)", 1), ("SUM(CLAMP(income, 0, 9))", 0)):
-        release = dpsql.query(guests, f"SELECT {sql} FROM guests", epsilon=1).explanation.release
+        release = dpsql.query(guests, f"SELECT {sql} FROM guests", epsilon=1).explanation._release
         assert len(release.bounds) == searched
         assert float(release.cost.epsilon) == 1
         assert float(sum(share.epsilon for share in release.shares)) == pytest.approx(0.7 if searched else 1)

@@ -438,7 +438,7 @@ def difference(query: RandomQuery, people: pd.DataFrame, oracle: duckdb.DuckDBPy
     """What is different, "" where nothing is."""
     result = ask(people, query.ours, delta=1e-9 if query.unknown else 0)
     ours = list(result)
-    summed = [each.argument.range for each in result.explanation.release.analysis.measured if each.sum is not None]
+    summed = [each.argument.range for each in result.explanation._release.analysis.measured if each.sum is not None]
     tolerance = 1e-4 + 1e-7 * max((each.magnitude for each in summed), default=0)
     expected = _expected(query, oracle.execute(query.theirs).fetchall())
     keys = len(query.keys)

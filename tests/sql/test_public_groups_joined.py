@@ -90,5 +90,5 @@ def test_a_row_counts_once_for_each_group(people: dict[str, dpsql.Table]):
     held = dpsql.Session({"t": people["customer"].frame[["c_nation"]], "nation": people["nation"]},
                          budget=dpsql.Budget(10))  # fmt: skip
     sql = "SELECT COUNT(*) FROM t CROSS JOIN (SELECT DISTINCT n_region FROM nation) r"
-    (noise,) = held.explain(sql, epsilon=1).release.shares
+    (noise,) = held.explain(sql, epsilon=1)._release.shares
     assert noise.reach.cube_sensitivity == regions

@@ -256,7 +256,7 @@ def test_median_is_the_quantile_at_a_half(people: pd.DataFrame, oracle: duckdb.D
         is_quantile(argument, 0.5, people, oracle, call=f"MEDIAN({argument})")
     is_quantile("i", 0.5, people, oracle, " WHERE b", call="MEDIAN(i) FILTER (WHERE b)")
     one = ask(people, "SELECT MEDIAN(i), QUANTILE(i, 0.5), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY i) FROM t")
-    assert len(one.explanation.release.draws) == 1, "one quantile is one draw, however it is called"
+    assert len(one.explanation._release.draws) == 1, "one quantile is one draw, however it is called"
     assert len(set(next(iter(one)))) == 1
 
 
@@ -272,7 +272,7 @@ def test_several_quantiles_do_not_cross(people: pd.DataFrame, oracle: duckdb.Duc
         result = ask(people, f"SELECT {', '.join(f'QUANTILE({argument}, {q})' for q in qs)} FROM t")
         found = next(iter(result))
         assert list(found) == sorted(found)
-        assert len(result.explanation.release.draws) == 1
+        assert len(result.explanation._release.draws) == 1
         for q, value in zip(qs, found, strict=True):
             ((low, high),) = neighbours(argument, q, oracle).values()
             assert low - 1 <= value <= high + 1, "a part is cut inside of a point"
@@ -533,7 +533,7 @@ def test_of_several_rows_of_a_person_those_that_count():
     }
     assert dpsql.query(data, "SELECT COUNT(DISTINCT x) FROM t", epsilon=1e9).item() == 5
     assert dpsql.query(data, "SELECT COUNT(DISTINCT pid) FROM t", epsilon=1e9).item() == 2
-    release = dpsql.query(data, "SELECT MEDIAN(x) FROM t", epsilon=1e9).explanation.release
+    release = dpsql.query(data, "SELECT MEDIAN(x) FROM t", epsilon=1e9).explanation._release
     assert release.draws[0].rows == 4
 
 
@@ -574,14 +574,14 @@ def test_of_an_answer_they_are_the_databases(people: pd.DataFrame):
 
 def test_all_sums_are_one_part_and_each_family_of_draws_one(people: pd.DataFrame):
     sql = "SELECT COUNT(*), SUM(i), VAR_POP(n), MEDIAN(i), QUANTILE(i, 0.9), MEDIAN(j), MAX(i), MODE(s) FROM t"
-    release = ask(people, sql, epsilon=1).explanation.release
+    release = ask(people, sql, epsilon=1).explanation._release
     assert [float(share.epsilon) for share in release.shares] == [0.2]
     assert [float(draw.epsilon) for draw in release.draws] == [0.2] * 4
     assert float(release.cost.epsilon) == 1
 
 
 def test_an_own_epsilon_is_apart(people: pd.DataFrame):
-    release = ask(people, "SELECT COUNT(*), MEDIAN(i, epsilon => 0.25), MAX(i) FROM t", epsilon=1).explanation.release
+    release = ask(people, "SELECT COUNT(*), MEDIAN(i, epsilon => 0.25), MAX(i) FROM t", epsilon=1).explanation._release
     assert sorted(float(draw.epsilon) for draw in release.draws) == [0.25, 0.375]
     assert [float(share.epsilon) for share in release.shares] == [0.375]
     session = dpsql.Session({"t": dpsql.Table(people, bounds=BOUNDS, keys=KEYS, types=TYPES)}, budget=dpsql.Budget(1))
@@ -607,7 +607,7 @@ def test_chosen_bounds_hold_all_but_few_rows():
     ):
         result = dpsql.query(data, sql, epsilon=1e6, bounds="auto")
         assert result.item() == pytest.approx(exact, rel=0.02, abs=0.05), sql
-        assert len(result.explanation.release.bounds) == len(set("xy") & set(sql))
+        assert len(result.explanation._release.bounds) == len(set("xy") & set(sql))
     said = dpsql.query(data, "SELECT SUM(x), SUM(y) FROM t", epsilon=1e6, bounds={"x": "auto", "y": (0, 6)})
     assert said.df.iloc[0, 1] == data["y"].sum()
 
@@ -623,7 +623,7 @@ def test_bounds_that_the_text_gives_are_not_chosen():
     ):
         result = dpsql.query(data, sql, epsilon=1e9, bounds="auto")
         assert result.item() == pytest.approx(exact, abs=1e-6)
-        assert not result.explanation.release.provisional
+        assert not result.explanation._release.provisional
 
 
 def test_bounds_of_units():

@@ -43,9 +43,9 @@ def cells_in_json(cells: Iterable[Any]) -> list[Any]:
 
 def result_in_json(result: Result) -> dict[str, Any]:
     """An answer: its columns with the ends of their intervals, the table as it prints, and what is said below it."""
-    own = {column.name for column in result.travelling(None)}
-    words = result.in_words(LEVEL)
-    _, panels = result.parts_to_draw(LEVEL)
+    own = {column.name for column in result._export_columns(None)}
+    words = result._text_cells(LEVEL)
+    _, panels = result._plot_parts(LEVEL)
     return {
         "columns": [
             {
@@ -54,7 +54,7 @@ def result_in_json(result: Result) -> dict[str, Any]:
                 "end": each.name not in own,
                 "values": cells_in_json(each.cells),
             }
-            for each in result.travelling(LEVEL)
+            for each in result._export_columns(LEVEL)
         ],
         "drawn": [panel.name for panel in panels],
         "table": {
@@ -71,9 +71,9 @@ def result_in_json(result: Result) -> dict[str, Any]:
         "notes": list(result.notes),
         "warnings": list(result.warnings),
         "footer": result.footer,
-        "heading": result.heading,
+        "heading": result._heading,
         "replayed": result.replayed,
-        "price": result.price,
+        "price": result._cost_text,
         "loss": cost_in_json(result.loss),
         "bounds": {name: cells_in_json(pair) for name, pair in result.bounds.items()},
         **({"answers": answers_in_json(result.answers)} if isinstance(result, ProgramResult) else {}),

@@ -43,11 +43,11 @@ def written(content: bytes, form: str) -> bytes:
     """The answer in a form: those of the library. Raises InvalidArgument where a library is not there."""
     answer = answer_of(json.loads(content))
     if form == "svg":
-        from dpsql.answer.plot import caption_of, svg_of
+        from dpsql.answer.plot import caption_of, drawing, svg_of
 
-        keys, panels = answer.parts_to_draw(0.95)
+        keys, panels = answer._plot_parts(0.95)
         panels = panels[:MOST_PANELS]
-        return svg_of(keys, panels, caption_of(panels, 0.95, answer.price), answer.heading)
+        return svg_of(drawing(keys, panels, caption_of(panels, 0.95, answer._cost_text), answer._heading))
     if form == "csv":
         return answer.to_csv().encode(errors="backslashreplace")
     if form == "json":

@@ -95,7 +95,7 @@ class PostprocessPlan:
         )
         given = reads if self.reads_prior_releases else ()
         return ProgramExplanation(
-            releases[0], releases=releases, sql=self.postprocess.sql, reads=given, merged=self.merged
+            releases[0], _releases=releases, _sql=self.postprocess.sql, _inputs=given, _merges=self.merged
         )
 
     def _last(self, names: Sequence[str]) -> int:

@@ -44,7 +44,7 @@ def with_intervals(
         postprocess, (drawn,), public_frames(postprocess, public), handed(postprocess.parameters), rows
     )
     shown = {each.name: getattr(result, each.name) for each in fields(result)}
-    return StagedResult(**shown, above=above)
+    return StagedResult(**shown, _computed=above)
 
 
 def _noisy(postprocess: Postprocess, names: Sequence[str]) -> frozenset[str]:
@@ -94,6 +94,8 @@ def result_of_program(
         notes,
         replayed,
         answers=tuple(answers),
-        program=plan.explanation(releases),
-        above=PostprocessRows(plan.postprocess, tuple(drawn), plan.public, handed(plan.postprocess.parameters), rows),
+        _explained=plan.explanation(releases),
+        _computed=PostprocessRows(
+            plan.postprocess, tuple(drawn), plan.public, handed(plan.postprocess.parameters), rows
+        ),
     )

@@ -15,7 +15,7 @@ from dpsql.executors.base import Engine
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.cache.cached_answers import Question
 from dpsql.session.costs import program_footer
-from dpsql.session.free_queries import FreeQuestions
+from dpsql.session.free_queries import SessionEstimates
 from dpsql.session.ledger_setup import Place
 from dpsql.session.run import OpenTables, open_tables, run
 from dpsql.session.tables.file_versions import check_unchanged
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PAID_FOR = "What it cost stays spent; the answers that were drawn are given again for nothing."
 
 
-class ProgramQuestions(FreeQuestions):
+class SessionSteps(SessionEstimates):
     """The half of a Session that answers queries."""
 
     _engine: Engine

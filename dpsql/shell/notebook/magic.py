@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dpsql.answer.render import printable
-from dpsql.answer.travelling import Telling, Travelling
+from dpsql.answer.base import BaseExplanation, BaseResult
+from dpsql.answer.number_format import printable
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import DPSQLError, InvalidArgument, did_you_mean
 from dpsql.session.advice import Place, error_text
@@ -28,7 +28,7 @@ from dpsql.shell.prompt.consent import MAGIC_HINT, Consent
 from dpsql.shell.statements import names_asked_for, statements
 
 _Answer = TypeVar("_Answer")
-Shown = Travelling | Telling | Listing
+Shown = BaseResult | BaseExplanation | Listing
 
 
 class Magic:
@@ -86,7 +86,7 @@ class Magic:
             self._variables[kept.name] = answer
             if not kept.shown:
                 return None
-        if options.plot and isinstance(answer, Travelling):
+        if options.plot and isinstance(answer, BaseResult):
             _draw(answer)
         return answer
 
@@ -131,7 +131,7 @@ def _check_plots() -> None:
     library("matplotlib.pyplot", "a plot")
 
 
-def _draw(answer: Travelling) -> None:
+def _draw(answer: BaseResult) -> None:
     """Show the picture, above the table; of an answer without numbers that there is none."""
     from IPython.display import display
 

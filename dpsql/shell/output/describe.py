@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsql.answer.declared_facts import aligned
-from dpsql.answer.render import printable
+from dpsql.answer.number_format import printable
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
 from dpsql.remote.client import RemoteSession

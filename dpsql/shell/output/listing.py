@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from dpsql.answer.declared_facts import facts_of, whose
 from dpsql.answer.html import html_table
-from dpsql.answer.render import Cells, printable, text_table
+from dpsql.answer.number_format import printable
+from dpsql.answer.render import Cells, text_table
 from dpsql.errors import UnknownTable, did_you_mean
 from dpsql.remote.client import RemoteSession
 from dpsql.schema.columns import TableSchema

@@ -7,14 +7,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.answer import export_formats as forms
+from dpsql.answer.base import BaseExplanation, BaseResult
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells, text_table
-from dpsql.answer.travelling import Telling, Travelling
 from dpsql.errors import InvalidArgument, did_you_mean
 from dpsql.schema.columns import Type
 from dpsql.shell.output.listing import Listing
 
-Shown = Travelling | Telling | Listing
+Shown = BaseResult | BaseExplanation | Listing
 
 BOX, CSV, PARQUET = "box", "csv", "parquet"
 MODES = (BOX, CSV, "json", "jsonl", "line", "markdown", "tsv", "html", PARQUET)
@@ -46,18 +46,18 @@ def written(shown: Shown, mode: str, *, most_rows: int | None = None, first: boo
 
 def as_text(shown: Shown, mode: str, most_rows: int | None = None) -> str:
     """The answer in a mode that is text."""
-    if isinstance(shown, Travelling):
+    if isinstance(shown, BaseResult):
         return _FORMS[mode](shown, most_rows)
-    if isinstance(shown, Telling):
+    if isinstance(shown, BaseExplanation):
         return _explained(shown, mode)
     return _listed(shown, mode)
 
 
 def _parquet(shown: Shown) -> bytes:
-    if isinstance(shown, Telling):
+    if isinstance(shown, BaseExplanation):
         raise InvalidArgument("an explanation is no table: it cannot be a Parquet file.", hint="Mode json has it.")
     stream = io.BytesIO()
-    if isinstance(shown, Travelling):
+    if isinstance(shown, BaseResult):
         shown.to_parquet(stream)
     else:
         forms.library("pyarrow.parquet", "a Parquet file").write_table(forms.as_arrow(_columns(shown), {}), stream)
@@ -89,9 +89,9 @@ def _encloses(cells: Cells, place: int) -> bool:
     return place in cells.limits
 
 
-_FORMS: Mapping[str, Callable[[Travelling, int | None], str]] = {
-    BOX: lambda result, most: text_table(result.in_words(most_rows=most), _MORE),
-    "line": lambda result, most: as_lines(result.in_words(most_rows=most)),
+_FORMS: Mapping[str, Callable[[BaseResult, int | None], str]] = {
+    BOX: lambda result, most: text_table(result._text_cells(most_rows=most), _MORE),
+    "line": lambda result, most: as_lines(result._text_cells(most_rows=most)),
     CSV: lambda result, _: result.to_csv(),
     "tsv": lambda result, _: result.to_csv(delimiter="\t"),
     "json": lambda result, _: result.to_json(),
@@ -101,7 +101,7 @@ _FORMS: Mapping[str, Callable[[Travelling, int | None], str]] = {
 }
 
 
-def _explained(explanation: Telling, mode: str) -> str:
+def _explained(explanation: BaseExplanation, mode: str) -> str:
     if mode in ("json", "jsonl"):
         return json.dumps(explanation.to_dict(), indent=1 if mode == "json" else None, ensure_ascii=False, default=str)
     return explanation._repr_html_() if mode == "html" else str(explanation)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsql.answer.travelling import Telling, Travelling
+from dpsql.answer.base import BaseExplanation, BaseResult
 from dpsql.remote.client import RemoteSession
 from dpsql.session.session import Session
 from dpsql.shell.prompt.consent import Consent
@@ -29,14 +29,14 @@ class Asker:
     consent: Consent = field(default_factory=lambda: Consent(everything=True))
     dialect: str | None = None
 
-    def ask(self, sql: str, *, fresh: bool = False) -> Travelling | Telling:
+    def ask(self, sql: str, *, fresh: bool = False) -> BaseResult | BaseExplanation:
         """The session's answer; an Explanation where the text begins with EXPLAIN PRIVACY. fresh: drawn anew, and
         paid, though it was answered before. Raises ConfirmationRequired for a large spend that nobody consents to."""
         terms = self._terms(sql)
         self.consent.check(self.session.quote(sql, fresh=fresh, **terms))
         return self.session.query(sql, fresh=fresh, **terms)
 
-    def explain(self, sql: str) -> Telling:
+    def explain(self, sql: str) -> BaseExplanation:
         """What `ask` would do and cost; free."""
         return self.session.explain(sql, **self._terms(sql))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from dpsql.answer.base import BaseResult
 from dpsql.answer.chart import chart
-from dpsql.answer.travelling import Travelling
 from dpsql.errors import InvalidArgument
 from dpsql.shell.output.modes import MODES
 from dpsql.shell.prompt.command import ON_OFF, Command, ReadFile, on_off, switched
@@ -45,7 +45,7 @@ def _last(shell: Shell, _argument: str) -> str:
 
 
 def _plot(shell: Shell, _argument: str) -> str:
-    if not isinstance(shell.last, Travelling):
+    if not isinstance(shell.last, BaseResult):
         raise InvalidArgument("there is no answer to draw yet.", hint=".plot draws the last answer, free.")
     return chart(shell.last)
 

@@ -34,8 +34,7 @@ def footer(asked: dpsql.Session, sql: str = COUNT, **more: Any) -> str:
 def test_delta_is_in_the_footer_of_a_budget_with_delta():
     asked = opened(Budget(3, 1e-6))
     assert footer(asked, epsilon=1) == (
-        "spent epsilon 1 · left epsilon 2 of 3, delta 5e-07 of 1e-06 (5e-07 is kept to convert rho to epsilon) "
-        "· 2 more queries like this"
+        "spent epsilon 1 · left epsilon 2 of 3, delta 5e-07 of 5e-07 · 2 more queries like this"
     )
     assert footer(asked, epsilon=1).startswith("answered before: spent nothing · left epsilon 2 of 3, delta 5e-07 of")
     assert "delta" not in footer(opened(Budget(3)), epsilon=1)
@@ -53,17 +52,16 @@ def test_it_says_where_delta_is_what_is_short():
     assert footer(asked, GROUPS, epsilon=0.5, delta=2e-7).endswith(": too little epsilon and delta")
 
 
-def test_it_says_what_of_delta_is_kept():
+def test_it_counts_the_delta_that_queries_may_spend():
     asked = opened(Budget(3, 1e-6))
     line = footer(asked, GROUPS, epsilon=0.5, delta=5e-7)
-    assert line.endswith(
-        "delta 0 of 1e-06 (5e-07 is kept to convert rho to epsilon) · no more queries like this: too little delta"
-    )
+    assert line.endswith("delta 0 of 5e-07 · no more queries like this: too little delta")
+    assert asked.budget.conversion_delta is None
 
 
 def test_delta_of_a_share():
     shares = Budget(3, 1e-5, analysts={"ann": Budget(1, 1e-7), "*": Budget(1)})
-    assert "delta 5e-08 of 1e-07" in footer(opened(shares, analyst="ann"), epsilon=0.5)
+    assert "delta 5e-08 of 5e-08" in footer(opened(shares, analyst="ann"), epsilon=0.5)
     assert "delta" not in footer(opened(shares, analyst="bob"), epsilon=0.5)
 
 
@@ -71,7 +69,7 @@ def test_delta_of_a_share():
 def test_what_the_footer_says_is_left_can_be_spent(accountant: str):
     asked = opened(Budget(2, 3e-6), accountant=accountant)
     line = footer(asked, GROUPS, epsilon=0.3, delta=1e-7)
-    found = re.search(r"left epsilon (\S+) of 2, delta (\S+) of 3e-06", line)
+    found = re.search(r"left epsilon (\S+) of 2, delta (\S+) of (?:3e-06|1.5e-06)", line)
     assert found is not None
     epsilon, delta = (Fraction(each) for each in found.groups())
     ledger = asked._ledger

@@ -21,7 +21,7 @@ INTEGERS = [0, 1, -1, 2**53 + 1, 2**62, -(2**62), 7, *(2**k - 1 for k in range(1
 
 def searched(engine: str, sql: str, frame: pd.DataFrame, **words: Any) -> list[Grid]:
     held = session({"t": dpsql.Table(frame, **words)}, engine)
-    made = held.explain(sql, epsilon=1).release
+    made = held.explain(sql, epsilon=1)._release
     return list(executor_of(held._stores, held._engine).execute(made.plans[0], bytes(32)).grids)
 
 

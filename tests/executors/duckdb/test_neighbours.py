@@ -53,7 +53,7 @@ def compare(rng: random.Random) -> int:
     for _ in range(6):
         sql, terms = queries.sql(), queries.terms()
         try:
-            plans = [sessions[1].explain(sql, **terms).release.plans[0]]
+            plans = [sessions[1].explain(sql, **terms)._release.plans[0]]
         except dpsql.DPSQLError:
             continue
         for plan in plans:

@@ -26,7 +26,7 @@ class PageTable:
 
     @classmethod
     def of(cls, result: RemoteResult) -> PageTable:
-        cells = result.in_words(most_rows=MOST_ROWS)
+        cells = result._text_cells(most_rows=MOST_ROWS)
         marks = {span.place: list(marks_of(span)) for span in cells.spans if len(cells.rows) > 1}
         rows = [
             [

@@ -199,7 +199,7 @@ def _answer_page(
     pages: Pages, grant: Grant, said: Mapping[str, Any], asked: AskForm, *, name: str = "", explanation: str = ""
 ) -> Response:
     result = answer_of(said)
-    _, panels = result.parts_to_draw(0.95)
+    _, panels = result._plot_parts(0.95)
     drawn = bool(name) and bool(panels) and len(result) > 0
     return pages.page(
         "answer",
@@ -208,7 +208,7 @@ def _answer_page(
         shown=PageTable.of(result),
         steps=[PageTable.of(each) for each in result.answers],
         asked=asked,
-        heading=result.heading,
+        heading=result._heading,
         drawn=drawn,
         drawn_of=", ".join(panel.name[:60] for panel in panels[:6]),
         explanation=explanation,
