@@ -11,12 +11,12 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 163,
-    "functions, first question": 1_330,
-    "files, known question": 57,
-    "functions, known question": 337,
-    "modules of dpsql.query": 223,
-    "modules after a first question": 270,
+    "files, first question": 166,
+    "functions, first question": 1_345,
+    "files, known question": 58,
+    "functions, known question": 340,
+    "modules of dpsql.query": 217,
+    "modules after a first question": 271,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
 warm: (\d+) files, (\d+) functions
