@@ -27,6 +27,7 @@ from dpsql.errors import InternalError, InvalidArgument, InvalidSchema, as_writt
 from dpsql.executors.base import executor_of
 from dpsql.plan.domains import cells_of
 from dpsql.release.release import Release
+from dpsql.schema.argument_names import checked_names
 from dpsql.schema.columns import Key
 from dpsql.schema.frozen import dataclass
 from dpsql.session.prepared_query import PreparedQuery
@@ -56,6 +57,7 @@ class Integers:
     grids: Mapping[tuple[Key, ...], tuple[Mapping[int, int], ...]]
 
 
+@checked_names
 def compile_trace(sql: str, tables: Mapping[str, Any], *, params: Any = None) -> CompileTrace:
     """The stages of a statement on its way through the compiler, from its syntax to its plan. Reads no row of people.
 

@@ -32,6 +32,18 @@ _MEANT = {
     **dict.fromkeys(("df", "frame", "tables", "table"), "data"),
 }
 """Names that other libraries have, and the name here."""
+_OF_A_TABLE = {
+    "bounds": 'bounds={"age": (0, 100)}',
+    "keys": 'keys={"sex": ["F", "M"]}',
+    "types": 'types={"born": "date"}',
+    "nullable": 'nullable={"age": False}',
+    "unit": 'unit="person_id"',
+    "max_rows": 'unit="person_id", max_rows=3',
+    "max_groups": 'unit="person_id", max_groups=3',
+    "public": "public=True",
+    "unique": 'unique=["id"]',
+}
+"""Arguments that declare a table, with an example of each."""
 
 
 def checked_names(function: Callable[P, T]) -> Callable[P, T]:
@@ -67,4 +79,6 @@ def unknown_argument(name: str, known: tuple[str, ...]) -> UnknownArgument:
     near = f' Did you mean "{meant}"?' if meant in known else did_you_mean(name, known)
     listed = ", ".join(each for each in known if each not in {"self", "cls"})
     hint = f"Arguments: {listed}." if listed else "Leave it out: there are no arguments."
+    if meant not in known and (example := _OF_A_TABLE.get(meant or name)) is not None:
+        hint = f"It is declared of a table: dpsql.Table(frame, {example})."
     return UnknownArgument(f'there is no argument "{name}".{near}', hint=hint)

@@ -17,7 +17,18 @@ from dpsql.remote.client import RemoteSession
 from dpsql.schema.argument_names import unknown_argument
 
 MODULES = ("dpsql", "dpsql.accounting", "dpsql.accuracy", "dpsql.dbapi", "dpsql.owner", "dpsql.testing")
-RECEIVED = {"Explanation", "Bound", "Choice", "Bill", "Finding", "LedgerReport", "Mistake", "Todo", "Integers"}
+RECEIVED = {
+    "Explanation",
+    "Bound",
+    "Choice",
+    "Bill",
+    "Finding",
+    "LedgerReport",
+    "Mistake",
+    "Todo",
+    "Integers",
+    "CompileTrace",
+}
 """Classes whose objects dpsql makes, and nobody else."""
 
 
@@ -100,3 +111,15 @@ def test_the_name_that_is_meant_is_one_that_the_function_has(written: str, known
     text = str(unknown_argument(written, known))
     assert (f'Did you mean "{meant}"' in text) == bool(meant)
     assert "self" not in text
+
+
+@pytest.mark.parametrize("name", ["bounds", "clip", "keys", "types", "unit", "privacy_id", "max_rows", "public"])
+def test_an_argument_of_a_table_is_shown_where_it_belongs(name: str) -> None:
+    with pytest.raises(UnknownArgument) as refused:
+        dpsql.Session({"t": pd.DataFrame({"x": [1]})}, budget=dpsql.Budget(1), **{name: None})  # type: ignore[arg-type]
+    written = str(refused.value)
+    assert "It is declared of a table: dpsql.Table(frame, " in written
+    words = written.partition("dpsql.Table(frame, ")[2].rpartition(").")[0]
+    frame = pd.DataFrame({"x": [1], "id": [1], "person_id": [1], "age": [30], "sex": ["F"], "born": ["2000-01-01"]})
+    table = eval(f"dpsql.Table(frame, {words})", {"dpsql": dpsql, "frame": frame})  # the advice, typed back
+    dpsql.Session({"t": table}, budget=dpsql.Budget(1))
