@@ -92,6 +92,23 @@ def test_what_code_fills_in_is_whole() -> None:
     assert all(len(row) == 4 for row in rows.values())
 
 
+def test_the_page_of_messages_has_all_of_them() -> None:
+    texts = runpy.run_path(str(DOCS / "reference" / "message_texts.py"))
+    assert texts["error_names"]() == frozenset(
+        name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.DPSQLError)
+    )
+    found = texts["errors"]()
+    assert ("WITHIN is for a query of one step.", "Say epsilon, or ask for each answer by itself.") in (
+        found["UnsupportedSQL"]
+    )
+    assert sum(map(len, found.values())) > 500
+    assert all(len(texts["sentences"](folders)) > 10 for folders in texts["SHOWN"].values())
+    hooks = runpy.run_path(str(DOCS / "reference" / "hooks.py"))
+    page = hooks["on_page_markdown"]((DOCS / "reference" / "messages.md").read_text(encoding="utf-8"))
+    assert "made by code" not in page
+    assert all(f"### {name}" in page for name in found)
+
+
 def test_every_error_has_a_remedy_of_its_own() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
     remedies = [vars(kind)["remedy"] for kind in kinds]

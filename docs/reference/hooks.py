@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -134,6 +135,12 @@ def errors() -> str:
     return "\n".join(["```text", *tree(DPSQLError, 0), "```", "", *head, *rows(DPSQLError)])
 
 
+def messages() -> str:
+    """The texts that people see."""
+    page: Callable[[], str] = runpy.run_path(str(Path(__file__).with_name("message_texts.py")))["page"]
+    return page()
+
+
 def tutorial() -> str:
     """The tutorial's notebook, run in a kernel beside a copy of the sample, with what its cells give."""
     import nbformat
@@ -174,4 +181,10 @@ def _as_text(text: str) -> str:
     return f"```text\n{_COLOURS.sub('', text).rstrip()}\n```"
 
 
-MADE: dict[str, Callable[[], str]] = {"command": command, "prompt": prompt, "errors": errors, "tutorial": tutorial}
+MADE: dict[str, Callable[[], str]] = {
+    "command": command,
+    "prompt": prompt,
+    "errors": errors,
+    "messages": messages,
+    "tutorial": tutorial,
+}
