@@ -1,24 +1,25 @@
-"""Row limits below joins without keys: the text bounds the rows of one privacy unit that such a join multiplies.
+"""Row limits below joins: the text bounds the rows of one privacy unit that a join multiplies.
 
-A CROSS JOIN, or a join by < and the like, makes all pairs of a unit's rows with the rows of a public table.
-Contribution bounds apply after all joins, so they bound the noise and not the work. A `RowLimit` node below the lowest
-such join bounds the work too: a unit with n rows costs what a unit with the declared number of rows costs, and one pass
-over its n rows.
+A CROSS JOIN, or a join by < and the like, makes all pairs of a unit's rows with the rows of a public table. A join of
+two private tables makes all pairs of a unit's own rows. Contribution bounds apply after all joins, so they bound the
+noise and not the work. `RowLimit` nodes below such joins bound the work too.
 
 A limit is never below what owners declare or the text asks for, so a unit that keeps to its declaration loses no row.
 Conditions that read only the rows below a limit move there, so that the rows that are kept are rows that count.
 
-Nothing is limited below a join of two private tables, a sub-query by person or a window. There a unit beyond its
-declaration would lose more than the rows that do not count: 5 of 30 rows on each side of a join by an equal value leave
-1 pair of 30.
+There are two kinds of limits. Above a CROSS JOIN that no aggregate by unit follows, contribution bounds drop rows
+anyway: the limit is the declared number. Elsewhere a unit would lose more than the rows that do not count: 5 of 30 rows
+on each side of a join by an equal value leave 1 pair of 30, and counts of a unit's own rows shrink. There the limit
+is at least as high as SMALL_JOIN joined rows need, which take too little time to be seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from dpsql.core.row_work import public_rows
 from dpsql.core.sensitivity.stability import stability
 from dpsql.plan.expressions import Column, Expr, call, columns, conjuncts
 from dpsql.plan.functions import FUNCTIONS
@@ -35,6 +36,7 @@ from dpsql.plan.nodes import (
     exprs_of,
     inputs_of,
     nodes_of,
+    row_scans_of,
     scans_of,
 )
 from dpsql.plan.options import Options
@@ -46,51 +48,82 @@ from dpsql.schema.numbers import LARGEST_LIMIT
 Terms = Sequence[Expr]
 
 
+SMALL_JOIN = 1 << 16
+"""Joined rows of one unit that take a few milliseconds. A unit that makes no more loses none."""
+_FEW = 16
+"""Joins that find so many public rows for each row take not much longer than to read the rows."""
+
+
 def limit_join_inputs(plan: Aggregate, options: Options | None) -> Aggregate:
-    """The plan with a RowLimit below each join without keys that multiplies the rows of units; the same plan where
-    there is none, or where owners declare no limit of rows."""
-    if not any(_multiplied(plan.input)):
+    """The plan with a RowLimit below each join that multiplies the rows of units; the same plan where there is none, or
+    where owners declare no limit of rows."""
+    if not any(map(_multiplies, nodes_of(plan.input))):
         return plan
-    declared = [_of_table(scan) for scan in scans_of(plan.input)]
+    scans = list(scans_of(plan.input))
+    declared = [_of_table(scan) for scan in scans]
     largest = max((each for each in declared if each is not None), default=None)
     if largest is None:
         return plan
     asked = options.max_rows_contributed if options is not None else None
-    return replace(plan, input=_Limiter(asked or 0, largest, _columns_read(plan)).limited(plan.input, ()))
+    tables = {scan.name: scan.table.name for scan in scans}
+    limiter = _Limiter(asked or 0, largest, _columns_read(plan), tables)
+    return replace(plan, input=limiter.limited(plan.input, (), _Above(bounded=True)))
 
 
 def without_row_limits(source: Source) -> Source:
     """The source without its RowLimit nodes."""
-    if isinstance(source, RowLimit):
-        return without_row_limits(source.input)
+    if not any(isinstance(node, RowLimit) for node in nodes_of(source)):
+        return source
     if isinstance(source, Join):
-        return replace(source, left=without_row_limits(source.left))
+        return replace(source, left=without_row_limits(source.left), right=without_row_limits(source.right))
+    if isinstance(source, Mark):
+        return replace(source, input=without_row_limits(source.input), inner=without_row_limits(source.inner))
     if isinstance(source, Union):
         branches = tuple(replace(each, input=without_row_limits(each.input)) for each in source.branches)
         return replace(source, branches=branches)
-    if isinstance(source, Filter | Mark):
-        return replace(source, input=without_row_limits(source.input))
-    return source
+    assert not isinstance(source, Scan)  # it has no nodes below
+    below = without_row_limits(source.input)
+    return below if isinstance(source, RowLimit) else replace(source, input=below)
 
 
-def _multiplied(source: Source) -> Iterator[Join]:
-    """The joins of a source that multiply a unit's rows without a key, where a limit can stand."""
-    if isinstance(source, Join):
-        if stability(source.right).by_unit:
-            return
-        if stability(source.left).declared and source.matches != 1 and not _has_key(source):
-            yield source
-        yield from _multiplied(source.left)
-    elif isinstance(source, Filter | Mark):
-        yield from _multiplied(source.input)
-    elif isinstance(source, Union):
-        for branch in source.branches:
-            yield from _multiplied(branch.input)
+def _multiplies(node: Source) -> bool:
+    """Whether a node makes many rows of one row of a unit, or compares its rows with many rows."""
+    if isinstance(node, Join):
+        return stability(node.left).declared and (_pairs_people(node) or _fan_out(node) > _FEW or _is_crossed(node))
+    return isinstance(node, Mark) and node.condition is not None and stability(node.input).declared
+
+
+def _pairs_people(node: Join) -> bool:
+    """Whether a join makes pairs of a unit's own rows."""
+    return bool(stability(node.right).by_unit) and not (node.matches == 1 and node.keys)
+
+
+def _is_crossed(node: Join) -> bool:
+    """Whether a join multiplies rows by public ones without a key."""
+    return not stability(node.right).by_unit and node.matches != 1 and not _has_key(node)
 
 
 def _has_key(join: Join) -> bool:
     """A join has a key if an equality reads its right rows. ON TRUE of an outer join is TRUE = TRUE: it reads none."""
     return any(True for _, right in join.keys for _ in columns(right))
+
+
+def _fan_out(node: Join) -> int:
+    """The public rows that a join finds for a row, at most."""
+    if stability(node.right).by_unit:
+        return 1
+    return public_rows(node.right) if node.matches is None else max(1, node.matches)
+
+
+def _sides(source: Source) -> int:
+    """The number of tables whose rows are paired in the rows of one unit; 0 where a unit has one row."""
+    if stability(source).rows == 1:
+        return 0
+    if isinstance(source, Union):
+        return max(_sides(each.input) for each in source.branches)
+    if isinstance(source, Join):
+        return _sides(source.left) + (_sides(source.right) if _pairs_people(source) else 0)
+    return 1 if isinstance(source, Scan) else _sides(inputs_of(source)[0])
 
 
 def _columns_read(plan: Aggregate) -> list[Column]:
@@ -100,43 +133,115 @@ def _columns_read(plan: Aggregate) -> list[Column]:
     return list(dict.fromkeys(column for expr in exprs for column in columns(expr)))
 
 
+@dataclass(frozen=True)
+class _Above:
+    """The use of rows above a node. `bounded`: contribution bounds drop rows before anything else reads a unit's rows
+    together; `sides`: other tables whose rows of the unit are paired with each row; `times`: the public rows that are
+    joined to each row."""
+
+    bounded: bool = False
+    sides: int = 0
+    times: int = 1
+
+    def paired(self, other: Source) -> _Above:
+        """The use of rows that meet the rows of the same unit on the other side."""
+        return _Above(sides=self.sides + _sides(other), times=self.times * stability(other).fan_out)
+
+    def joined(self, times: int) -> _Above:
+        """The use of rows each of which meets so many public rows."""
+        return replace(self, times=self.times * max(1, times))
+
+    @property
+    def least(self) -> int:
+        """The rows of a unit that make no more than SMALL_JOIN joined rows."""
+        return max(1, int((SMALL_JOIN / self.times) ** (1 / (1 + self.sides)) + 1e-9))
+
+
 @dataclass(frozen=True, repr=False)
 class _Limiter:
     """Inserts row limits. `asked`: the text's number of rows, 0 if there is none; `largest`: the largest number that a
-    table declares, which holds for tables that declare none; `read`: the columns that the plan reads."""
+    table declares, which holds for tables that declare none; `read`: the columns that the plan reads; `tables`: the
+    table of each scan, by the scan's name."""
 
     asked: int
     largest: int
     read: Sequence[Column]
+    tables: Mapping[str, str]
 
-    def limited(self, source: Source, terms: Terms) -> Source:
+    def limited(self, source: Source, terms: Terms, above: _Above) -> Source:
         """The rows of a source for which all terms are TRUE. The terms read no other rows."""
-        if not any(_multiplied(source)):
+        if not any(map(_multiplies, nodes_of(source))):
             return _filtered(source, terms)
         if isinstance(source, Filter):
-            return self.limited(source.input, (*conjuncts(source.predicate), *terms))
-        if isinstance(source, Union):
-            branches = tuple(replace(each, input=self.limited(each.input, ())) for each in source.branches)
-            return _filtered(replace(source, branches=branches), terms)
-        assert isinstance(source, Join | Mark)  # nothing else multiplies rows, or has such a join below
-        below = source.left if isinstance(source, Join) else source.input
-        own, rest = _divided(terms, below)
-        rows = self.limited(below, own)
+            return self.limited(source.input, (*conjuncts(source.predicate), *terms), above)
+        if isinstance(source, Join):
+            return self._join(source, terms, above)
         if isinstance(source, Mark):
-            return _filtered(replace(source, input=rows), rest)
-        multiplies = next(_multiplied(source)) is source
-        return _filtered(replace(source, left=self._limit(rows) if multiplies else rows), rest)
+            return self._mark(source, terms, above)
+        if isinstance(source, Union):
+            branches = tuple(replace(each, input=self.limited(each.input, (), above)) for each in source.branches)
+            return _filtered(replace(source, branches=branches), terms)
+        assert isinstance(source, PerUnit | Windows)  # a scan multiplies nothing
+        alone = isinstance(source, PerUnit) and source.alone
+        within = _Above() if alone else replace(above, bounded=False)
+        return _filtered(replace(source, input=self.limited(source.input, (), within)), terms)
 
-    def _limit(self, rows: Source) -> Source:
+    def _join(self, node: Join, terms: Terms, above: _Above) -> Source:
+        own, rest = _divided(terms, node.left)
+        if stability(node.right).by_unit:
+            return self._join_of_people(node, own, rest, above)
+        crossed = above.bounded and _is_crossed(node)
+        below = _Above() if crossed else above.joined(_fan_out(node))
+        left = self.limited(node.left, own, replace(below, bounded=above.bounded))
+        if crossed:
+            left = self._limit(left, 0)
+        elif _multiplies(node):
+            left = self._limit_lowest(left, below)
+        return _filtered(replace(node, left=left), rest)
+
+    def _join_of_people(self, node: Join, own: Terms, rest: Terms, above: _Above) -> Source:
+        there: Terms = ()
+        if not node.outer:
+            there, rest = _divided(rest, node.right)
+        pairs = _multiplies(node)
+        for_left = above.paired(node.right) if pairs else replace(above, bounded=False)
+        for_right = above.paired(node.left) if pairs else replace(above, bounded=False)
+        left, right = self.limited(node.left, own, for_left), self.limited(node.right, there, for_right)
+        if pairs:
+            left, right = self._limit_lowest(left, for_left), self._limit_lowest(right, for_right)
+        return _filtered(replace(node, left=left, right=right), rest)
+
+    def _mark(self, node: Mark, terms: Terms, above: _Above) -> Source:
+        own, rest = _divided(terms, node.input)
+        if not _multiplies(node):
+            outer = self.limited(node.input, own, above)
+            return _filtered(replace(node, input=outer, inner=self.limited(node.inner, (), _Above())), rest)
+        people = bool(stability(node.inner).by_unit)
+        asking = _Above().paired(node.inner) if people else _Above(times=public_rows(node.inner))
+        # The mark adds no row: rows are limited for the pairs of the mark or for the joins above, whichever are more.
+        stricter = min(asking, above, key=lambda each: each.least)
+        outer = self.limited(node.input, own, replace(stricter, bounded=above.bounded))
+        inner = self.limited(node.inner, (), _Above().paired(node.input)) if people else node.inner
+        outer = self._limit_lowest(outer, stricter)
+        if people:
+            inner = self._limit_lowest(inner, _Above().paired(node.input))
+        return _filtered(replace(node, input=outer, inner=inner), rest)
+
+    def _limit(self, rows: Source, least: int) -> Source:
         """The rows that a join multiplies, with a limit unless the plan itself bounds the rows of a unit."""
-        most = min(max(self.asked, self._declared(rows)), LARGEST_LIMIT)
+        most = min(max(self.asked, self._declared(rows), least), LARGEST_LIMIT)
         certain = stability(rows).rows
         return rows if certain is not None and certain <= most else RowLimit(rows, most, self._compared(rows))
+
+    def _limit_lowest(self, rows: Source, above: _Above) -> Source:
+        """The rows with a limit, unless joins below have limits already."""
+        limited = any(isinstance(node, RowLimit) for node in nodes_of(rows)) and stability(rows).rows is not None
+        return rows if limited else self._limit(rows, above.least)
 
     def _declared(self, source: Source) -> int:
         """The rows that one unit may have in a source, by what owners declare."""
         if isinstance(source, RowLimit):
-            return source.most
+            return min(source.most, self._declared(source.input))
         if isinstance(source, Scan):
             return _of_table(source) or self.largest
         if isinstance(source, Union):
@@ -147,13 +252,25 @@ class _Limiter:
         if not isinstance(source, Join):
             return rows
         others = self._declared(source.right) if stability(source.right).by_unit else LARGEST_LIMIT
-        return rows * max(1, others if source.matches is None else min(others, source.matches))
+        return min(LARGEST_LIMIT, rows * max(1, others if source.matches is None else min(others, source.matches)))
 
     def _compared(self, rows: Source) -> tuple[Expr, ...]:
-        """All that the query reads of the rows."""
+        """All that the query reads of the rows. Where a table stands twice in the query, the columns that are read of
+        either are compared, so that a self-join keeps the same rows on both sides."""
         names = _names_of(rows)
-        own = sorted((each for each in self.read if each.table in names), key=lambda each: (each.name, each.table))
-        return tuple(dict.fromkeys(map(_comparable, own)))
+        read = [each for each in self.read if each.table in names]
+        if not any(isinstance(node, Windows) for node in nodes_of(rows)):
+            # Rows that a window cannot tell apart may differ in columns that are read elsewhere.
+            scans = [scan for scan in row_scans_of(rows) if scan.name in names]
+            read += [column for scan in scans for column in self._read_elsewhere(scan)]
+        read.sort(key=lambda each: (each.name, each.table))
+        return tuple(dict.fromkeys(map(_comparable, read)))
+
+    def _read_elsewhere(self, scan: Scan) -> Iterator[Column]:
+        """The columns that the query reads of other scans of the same table, as columns of this scan."""
+        for column in self.read:
+            if column.table != scan.name and self.tables.get(column.table) == scan.table.name:
+                yield replace(column, table=scan.name)
 
 
 def _of_table(scan: Scan) -> int | None:

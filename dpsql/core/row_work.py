@@ -111,12 +111,12 @@ def _readings_at(node: Source) -> Iterator[RowExpression]:
             if below[1].by_unit:
                 yield RowExpression(right, below[1].fan_out)
         if isinstance(node, Mark) and node.condition is not None:
-            yield RowExpression(node.condition, times * _public_rows(node.inner))
+            yield RowExpression(node.condition, times * public_rows(node.inner))
         return
     yield from (RowExpression(expr, times) for expr in exprs_of(node))
 
 
-def _public_rows(source: Source) -> int:
+def public_rows(source: Source) -> int:
     """How many rows of a public source stand beside each row that asks about them."""
     below = stability(source)
     if below.by_unit:

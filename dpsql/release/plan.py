@@ -13,7 +13,7 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, QueryRefused
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.facts import known_of
-from dpsql.plan.nodes import Join, nodes_of
+from dpsql.plan.nodes import Join, Mark, Source, nodes_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
 from dpsql.release.bounds.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
@@ -38,7 +38,7 @@ def planned(
     so that what cannot be planned is refused before any row is read.
 
     Raises what `analyse` and `calibrate` raise."""
-    if Join in map(type, nodes_of(query.plan.input)):
+    if any(map(_compares_rows, nodes_of(query.plan.input))):
         from dpsql.core.row_limits import limit_join_inputs  # loaded with the first join
 
         query = replace(query, plan=limit_join_inputs(query.plan, options))
@@ -58,6 +58,11 @@ def planned(
         events=(*searches.events, *first.events),
         allowed=allowed(),
     )
+
+
+def _compares_rows(node: Source) -> bool:
+    """Whether a node brings rows together: a join, or EXISTS with a condition on both sides."""
+    return isinstance(node, Join) or (isinstance(node, Mark) and node.condition is not None)
 
 
 @dataclass(frozen=True)
