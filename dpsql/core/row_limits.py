@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from dpsql.core.join_multiplicity import is_crossed, multiplies, paired_tables, public_fan_out
 from dpsql.core.row_work import public_rows
 from dpsql.core.sensitivity.stability import stability
 from dpsql.plan.expressions import Column, Expr, call, columns, conjuncts
@@ -50,14 +51,12 @@ Terms = Sequence[Expr]
 
 SMALL_JOIN = 1 << 16
 """Joined rows of one unit that take a few milliseconds. A unit that makes no more loses none."""
-_FEW = 16
-"""Joins that find so many public rows for each row take not much longer than to read the rows."""
 
 
 def limit_join_inputs(plan: Aggregate, options: Options | None) -> Aggregate:
     """The plan with a RowLimit below each join that multiplies the rows of units; the same plan where there is none, or
     where owners declare no limit of rows."""
-    if not any(map(_multiplies, nodes_of(plan.input))):
+    if not any(map(multiplies, nodes_of(plan.input))):
         return plan
     scans = list(scans_of(plan.input))
     declared = [_of_table(scan) for scan in scans]
@@ -86,46 +85,6 @@ def without_row_limits(source: Source) -> Source:
     return below if isinstance(source, RowLimit) else replace(source, input=below)
 
 
-def _multiplies(node: Source) -> bool:
-    """Whether a node makes many rows of one row of a unit, or compares its rows with many rows."""
-    if isinstance(node, Join):
-        return stability(node.left).declared and (_pairs_people(node) or _fan_out(node) > _FEW or _is_crossed(node))
-    return isinstance(node, Mark) and node.condition is not None and stability(node.input).declared
-
-
-def _pairs_people(node: Join) -> bool:
-    """Whether a join makes pairs of a unit's own rows."""
-    return bool(stability(node.right).by_unit) and not (node.matches == 1 and node.keys)
-
-
-def _is_crossed(node: Join) -> bool:
-    """Whether a join multiplies rows by public ones without a key."""
-    return not stability(node.right).by_unit and node.matches != 1 and not _has_key(node)
-
-
-def _has_key(join: Join) -> bool:
-    """A join has a key if an equality reads its right rows. ON TRUE of an outer join is TRUE = TRUE: it reads none."""
-    return any(True for _, right in join.keys for _ in columns(right))
-
-
-def _fan_out(node: Join) -> int:
-    """The public rows that a join finds for a row, at most."""
-    if stability(node.right).by_unit:
-        return 1
-    return public_rows(node.right) if node.matches is None else max(1, node.matches)
-
-
-def _sides(source: Source) -> int:
-    """The number of tables whose rows are paired in the rows of one unit; 0 where a unit has one row."""
-    if stability(source).rows == 1:
-        return 0
-    if isinstance(source, Union):
-        return max(_sides(each.input) for each in source.branches)
-    if isinstance(source, Join):
-        return _sides(source.left) + (_sides(source.right) if _pairs_people(source) else 0)
-    return 1 if isinstance(source, Scan) else _sides(inputs_of(source)[0])
-
-
 def _columns_read(plan: Aggregate) -> list[Column]:
     """All columns that the plan reads, each once."""
     exprs = [key.expr for key in plan.keys] + [expr for each in plan.aggregations for expr in each.arguments]
@@ -145,7 +104,7 @@ class _Above:
 
     def paired(self, other: Source) -> _Above:
         """The use of rows that meet the rows of the same unit on the other side."""
-        return _Above(sides=self.sides + _sides(other), times=self.times * stability(other).fan_out)
+        return _Above(sides=self.sides + paired_tables(other), times=self.times * stability(other).fan_out)
 
     def joined(self, times: int) -> _Above:
         """The use of rows each of which meets so many public rows."""
@@ -170,7 +129,7 @@ class _Limiter:
 
     def limited(self, source: Source, terms: Terms, above: _Above) -> Source:
         """The rows of a source for which all terms are TRUE. The terms read no other rows."""
-        if not any(map(_multiplies, nodes_of(source))):
+        if not any(map(multiplies, nodes_of(source))):
             return _filtered(source, terms)
         if isinstance(source, Filter):
             return self.limited(source.input, (*conjuncts(source.predicate), *terms), above)
@@ -190,12 +149,12 @@ class _Limiter:
         own, rest = _divided(terms, node.left)
         if stability(node.right).by_unit:
             return self._join_of_people(node, own, rest, above)
-        crossed = above.bounded and _is_crossed(node)
-        below = _Above() if crossed else above.joined(_fan_out(node))
+        crossed = above.bounded and is_crossed(node)
+        below = _Above() if crossed else above.joined(public_fan_out(node))
         left = self.limited(node.left, own, replace(below, bounded=above.bounded))
         if crossed:
             left = self._limit(left, 0)
-        elif _multiplies(node):
+        elif multiplies(node):
             left = self._limit_lowest(left, below)
         return _filtered(replace(node, left=left), rest)
 
@@ -203,7 +162,7 @@ class _Limiter:
         there: Terms = ()
         if not node.outer:
             there, rest = _divided(rest, node.right)
-        pairs = _multiplies(node)
+        pairs = multiplies(node)
         for_left = above.paired(node.right) if pairs else replace(above, bounded=False)
         for_right = above.paired(node.left) if pairs else replace(above, bounded=False)
         left, right = self.limited(node.left, own, for_left), self.limited(node.right, there, for_right)
@@ -213,7 +172,7 @@ class _Limiter:
 
     def _mark(self, node: Mark, terms: Terms, above: _Above) -> Source:
         own, rest = _divided(terms, node.input)
-        if not _multiplies(node):
+        if not multiplies(node):
             outer = self.limited(node.input, own, above)
             return _filtered(replace(node, input=outer, inner=self.limited(node.inner, (), _Above())), rest)
         people = bool(stability(node.inner).by_unit)

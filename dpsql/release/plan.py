@@ -61,7 +61,7 @@ def planned(
 
 
 def _compares_rows(node: Source) -> bool:
-    """Whether a node brings rows together: a join, or EXISTS with a condition on both sides."""
+    """Return whether a node brings rows together: a join, or EXISTS with a condition on both sides."""
     return isinstance(node, Join) or (isinstance(node, Mark) and node.condition is not None)
 
 

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import duckdb
 import numpy as np
@@ -19,13 +20,18 @@ from dpsql.core.row_work import MOST_CALL_WORK, Measure
 from dpsql.errors import UnsupportedSQL
 from dpsql.executors.duckdb.dialect import DuckDBDialect
 from dpsql.plan.evaluation import constant
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Function, Literal, Vector, call, call_of
+from dpsql.plan.expressions import DTYPES, Call, Column, Expr, Fact, Function, Literal, Vector, call, call_of
 from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions.cellwise import by_cell
+from dpsql.plan.functions.text import typed
 from dpsql.plan.text_lengths import reading_limit
-from dpsql.plan.work import LONGEST_TEXT, Size, unknown
+from dpsql.plan.work import CELLS, LONGEST_TEXT, Size, unknown
+from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.session import served
 from tests.lies import assert_caught
+from tests.plan.records import spelt
+from tests.plan.samples import FULL, KINDS, LARGEST, STORED
 
 ATTACK = (
     "REGEXP_MATCHES(CASE WHEN person = 7 AND note = 'HIV' THEN REPEAT('a', 16000) ELSE '' END,"
@@ -139,41 +145,105 @@ CONSTANTS: dict[str, tuple[tuple[object, ...], ...]] = {
     "split_part": (("", 5), ("B", 7)),
     "replace": (("a", "b"), ("aB", "c"), ("", "b"), ("a", "bbbb")),
     "text_to_decimal": ((38, 5),),
+    "to_decimal": ((18, 5),),
 }
 """Arguments after the first text, of functions that take others than texts, or constants."""
 
 
+WORST: dict[Type, tuple[object, ...]] = {
+    Type.INTEGER: (16_000, LARGEST, -LARGEST),
+    Type.REAL: (1e308, 0.1, 5e-324),
+    Type.BOOLEAN: (True,),
+    Type.DATE: (int(DAYS.upper), int(DAYS.lower)),
+    Type.TIMESTAMP: (int(MICROSECONDS.upper), int(MICROSECONDS.lower)),
+}
+"""Cells of columns that are no texts."""
+MOST_MIXES = 3
+
+
 def worst_calls(function: Function) -> Iterator[tuple[Call, list[Vector]]]:
-    """Calls of a function over texts as long as it reads, with their cells."""
-    for more in CONSTANTS.get(function.name, ((),)):
-        for shape in SHAPES:
-            yield from _call_over(function, shape, more)
+    """Calls of a function over texts as long as it reads and numbers as large as there are, with their cells. The
+    record alone decides what types it takes, so that each function has some."""
+    yield from (each for more in CONSTANTS.get(function.name, ((),)) for each in _calls_over(function, more))
 
 
-def _call_over(function: Function, shape: str, more: tuple[object, ...]) -> Iterator[tuple[Call, list[Vector]]]:
+def _calls_over(function: Function, more: tuple[object, ...]) -> Iterator[tuple[Call, list[Vector]]]:
+    constants = [Literal(each, Type.INTEGER if isinstance(each, int) else Type.TEXT) for each in more]  # type: ignore[arg-type]
+    mixes = [made for kinds in _mixes(function, bool(more)) if (made := _call(function, kinds, constants)) is not None]
+    mixes.sort(key=lambda made: -sum(arg.type is Type.TEXT for arg in made.args))
+    for made in (*mixes[:MOST_MIXES], *mixes[MOST_MIXES:][-1:]):
+        has_text = any(isinstance(arg, Column) and arg.type is Type.TEXT for arg in made.args)
+        for number, shape in enumerate(SHAPES if has_text else SHAPES[:1]):
+            yield made, [_cell(function, place, arg, shape, number) for place, arg in enumerate(made.args)]
+
+
+def _mixes(function: Function, constants: bool) -> Iterator[tuple[Type, ...]]:
+    """Types of arguments; of the first one where constants follow."""
     least, most = function.arity
-    for number in range(max(1, least), min(most or 3, 3) + 1) if not more else (1 + len(more),):
-        args: list[Expr] = [Column("x", Type.TEXT, Fact())]
-        args += [Literal(each, Type.INTEGER if isinstance(each, int) else Type.TEXT) for each in more]  # type: ignore[arg-type]
-        args += [Column(f"y{place}", Type.TEXT, Fact()) for place in range(len(args), number)]
-        made = call(function, *args)
-        if made is None:
-            continue
-        cells = []
-        for place, arg in enumerate(args):
-            if isinstance(arg, Literal):
-                cells.append(constant(arg, 1))
-                continue
-            size = min(LONGEST_TEXT, reading_limit(function, place))
-            value = np.empty(1, dtype=object)
-            value[0] = (shape * size)[:size]
-            cells.append(Vector(value))
-        yield made, cells
+    for arity in (1,) if constants else range(least, max(least, min(most or 3, 3)) + 1):
+        yield from product(KINDS, repeat=arity)
 
 
-def check_the_worst_rows() -> None:
+def _call(function: Function, kinds: tuple[Type, ...], constants: list[Literal]) -> Call | None:
+    names = ["x", *(f"y{place}" for place in range(1, len(kinds)))]
+    columns = [Column(name, kind, Fact(FULL[kind])) for name, kind in zip(names, kinds, strict=False)]
+    made = call(function, *columns, *constants)
+    return made if isinstance(made, Call) else None
+
+
+def _cell(function: Function, place: int, arg: Expr, shape: str, number: int) -> Vector:
+    if isinstance(arg, Literal):
+        return constant(arg, 1)
+    if arg.type is not Type.TEXT:
+        return Vector(np.array([WORST[arg.type][number % len(WORST[arg.type])]], dtype=DTYPES[arg.type]))
+    size = min(LONGEST_TEXT, reading_limit(function, place))
+    value = np.empty(1, dtype=object)
+    value[0] = (shape * size)[:size]
+    return Vector(value)
+
+
+def check_each_has_worst_rows() -> None:
+    for name, function in FUNCTIONS.items():
+        assert next(worst_calls(function), None) is not None, f"{name} has no worst row: give it CONSTANTS here"
+
+
+def test_each_function_has_worst_rows():
+    check_each_has_worst_rows()
+
+
+def _spins(text: str, times: int) -> int:
+    return sum(1 for _ in range(len(text) * min(max(times, 0), 16_000) // 400))
+
+
+def _made_up(**change: object) -> Function:
+    """A function that takes as long as its text times its count."""
+    kernel = by_cell(_spins)
+    rule = typed(Type.INTEGER, Type.TEXT, Type.INTEGER)
+    fact = lambda _facts: Fact()  # noqa: E731
+    record = Function("spin", (2, 2), rule, fact, kernel, "SPIN({args})", "texts", "length({0}) + {1}", work=CELLS)
+    return replace(record, **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("record", "check", "message"),
+    [
+        (_made_up(), lambda: check_the_worst_rows(["spin"]), "spin"),
+        (_made_up(work=unknown), lambda: test_every_record_says_its_work("spin"), "needs work="),
+        (_made_up(type_of=lambda _kinds, _facts: None), check_each_has_worst_rows, "has no worst row"),
+    ],
+    ids=["too little work", "no work", "no worst row"],
+)
+def test_a_new_function_cannot_be_forgotten(
+    record: Function, check: Callable[[], None], message: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(FUNCTIONS, "spin", record)
+    with pytest.raises(AssertionError, match=message):
+        check()
+
+
+def check_the_worst_rows(names: Iterable[str] = FUNCTIONS) -> None:
     """What records say of the work is no less than what kernels take; and no call that is accepted takes 20 ms."""
-    for function in FUNCTIONS.values():
+    for function in map(FUNCTIONS.__getitem__, names):
         for made, cells in worst_calls(function):
             said = Measure(LONGEST_TEXT).own(call_of(function, made.args, made.type))
             if said > MOST_CALL_WORK:
@@ -201,11 +271,18 @@ def check_the_worst_rows_of_duckdb(names: Iterable[str] = FUNCTIONS) -> None:
             said = Measure(LONGEST_TEXT).own(call_of(function, made.args, made.type))
             if said > MOST_CALL_WORK:
                 continue
-            texts = {
-                arg.name: cell.values[0] for arg, cell in zip(made.args, cells, strict=True) if isinstance(arg, Column)
-            }
-            connection.execute(f"CREATE OR REPLACE TABLE t ({', '.join(f'{name} VARCHAR' for name in texts)})")
-            connection.execute(f"INSERT INTO t VALUES ({', '.join('?' * len(texts))})", list(texts.values()))
+            columns = {arg.name: arg.type for arg in made.args if isinstance(arg, Column)}
+            if not columns:
+                continue
+            row = [
+                spelt(arg.type, cell.values[0].item() if arg.type is not Type.TEXT else cell.values[0])
+                for arg, cell in zip(made.args, cells, strict=True)
+                if isinstance(arg, Column)
+            ]
+            defined = ", ".join(f"{name} {STORED[kind]}" for name, kind in columns.items())
+            connection.execute(f"CREATE OR REPLACE TABLE t ({defined})")
+            values = ", ".join(f"CAST(? AS {STORED[kind]})" for kind in columns.values())
+            connection.execute(f"INSERT INTO t VALUES ({values})", row)
             args = [arg.name if isinstance(arg, Column) else dialect.literal(arg.value, arg.type) for arg in made.args]  # type: ignore[union-attr]
             sql = f"SELECT COUNT({dialect.call(made, args)}) FROM t"
             _check_the_clock(made, said, lambda sql=sql: _seconds_of_sql(connection, sql), 1e6)
