@@ -31,8 +31,8 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
 BUDGETS = {  # the commit that raises one says why (docs/decisions/0001-package-layers.md)
     "folders in the root": 15,
     "files in the root": 7,
-    "lines of code in core": 6360,  # row limits before joins; longer import lines since sub-packages
-    "lines of docstrings and comments in core": 1820,
+    "lines of code in core": 6420,  # row limits before joins of private tables; longer import lines since sub-packages
+    "lines of docstrings and comments in core": 1840,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "pandas": (

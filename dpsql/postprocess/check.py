@@ -21,6 +21,7 @@ from dpsql.postprocess.allowed_sql import (
     TYPES,
     WINDOWS,
 )
+from dpsql.postprocess.work_limits import argument_of, whole_constant
 
 Tree = dict[str, Any]
 OVER_ANSWERS = "SQL over answers"
@@ -82,6 +83,8 @@ def _check_expression(node: Tree, kind: str, word: Any) -> None:
             raise UnsupportedSQL(f"EXPORT_STATE is not supported in {OVER_ANSWERS}.")
     elif kind == "WINDOW":
         _check_call(node, {**AGGREGATES, **WINDOWS}, "window function")
+        if str(node["function_name"]).casefold() == "ntile":
+            _check_buckets(whole_constant(argument_of(node["arguments"][0])))
     elif kind == "TYPE":
         _check_unqualified(node)
         if str(node["type_name"]).upper() not in TYPES:
@@ -114,6 +117,12 @@ def _check_call(node: Tree, listed: Any, what: str) -> None:
             f"the {what} {_shown(name)} with {size} argument{'' if size == 1 else 's'} is not supported in "
             f"{OVER_ANSWERS}."
         )
+
+
+def _check_buckets(number: int | None) -> None:
+    """Refuse a constant that DuckDB refuses while it runs, when the answer is charged already."""
+    if number is not None and number < 1:
+        raise UnsupportedSQL(f"NTILE takes a number of 1 or more, not {number}.", hint="Write NTILE(4).")
 
 
 _INSTEAD = {

@@ -129,7 +129,7 @@ class _Work:
         rows, width = size
         for each in node.get("modifiers") or ():
             self.width({key: part for key, part in each.items() if key != "limit"}, size)
-            most = _constant(each.get("limit"))
+            most = whole_constant(each.get("limit"))
             if each.get("limit_type") == "ROW_COUNT" and most is not None:
                 rows = min(rows, max(most, 0))
         return rows, width
@@ -191,14 +191,14 @@ class _Work:
         return wide
 
     def made(self, node: Tree, size: Size) -> int:
-        name, arguments = node["function_name"].casefold(), [_argument(each) for each in node["arguments"]]
+        name, arguments = node["function_name"].casefold(), [argument_of(each) for each in node["arguments"]]
         widths = [self.width(each, size) for each in arguments]
         rest = {key: each for key, each in node.items() if key != "arguments"}
         self.width(list(rest.values()), size)
         if name in _SERIES:
             return _series(node)
         if name in _TAKEN:
-            most = _constant(arguments[1])
+            most = whole_constant(arguments[1])
             if most is None or most > MOST_MADE or (name == "repeat" and max(most, 0) * widths[0] > MOST_MADE * CELL):
                 raise UnsupportedSQL(
                     f"{name.upper()} makes texts of a constant size of at most {MOST_MADE:,} characters in SQL over "
@@ -252,7 +252,7 @@ def _formatted(name: str, arguments: Sequence[Any], width: int) -> int:
 
 def _check_bar(arguments: Sequence[Any]) -> None:
     """Refuse a width of BAR that is no constant, or too large."""
-    width = _constant(arguments[3]) if len(arguments) == 4 else 0
+    width = whole_constant(arguments[3]) if len(arguments) == 4 else 0
     if width is None or not 0 <= width <= MOST_OF_BAR:
         raise UnsupportedSQL(
             f"BAR takes a constant width of at most {MOST_OF_BAR:,} characters.", hint="Write BAR(n, 0, 100, 40)."
@@ -266,7 +266,7 @@ def _within(node: Any) -> list[Tree]:
     return [node, *(each for part in node.values() for each in _within(part))] if isinstance(node, dict) else []
 
 
-def _argument(node: Any) -> Any:
+def argument_of(node: Any) -> Any:
     return node["expression"] if isinstance(node, dict) and "expression" in node else node
 
 
@@ -283,7 +283,7 @@ def _functions(node: Any) -> list[Tree]:
 def _series(node: Tree) -> int:
     """How many values a series has. Raises UnsupportedSQL where that is not said by constants, or too many."""
     name = node["function_name"].upper()
-    ends = [_constant(_argument(each)) for each in node["arguments"]]
+    ends = [whole_constant(argument_of(each)) for each in node["arguments"]]
     if any(each is None for each in ends) or not ends:
         _refuse_series(name)
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (ends[0], ends[1], ends[2] if len(ends) == 3 else 1)
@@ -303,12 +303,12 @@ def _refuse_series(name: str) -> NoReturn:
     )
 
 
-def _constant(node: Any) -> int | None:
+def whole_constant(node: Any) -> int | None:
     """A whole number that stands in the text."""
     if not isinstance(node, dict):
         return None
     if node.get("class") == "FUNCTION" and node["function_name"] == "-" and len(node["arguments"]) == 1:
-        inner = _constant(_argument(node["arguments"][0]))
+        inner = whole_constant(argument_of(node["arguments"][0]))
         return None if inner is None else -inner
     literal = node.get("literal") if node.get("class") == "CONSTANT" else None
     text = str((literal or {}).get("text", ""))
