@@ -153,6 +153,7 @@ REFUSED: list[tuple[type[DPSQLError], str | None, str]] = [
     (UnsupportedSQL, None, 'WITH RECURSIVE x AS (SELECT 1) SELECT COUNT(*) FROM x'),
     (UnsupportedSQL, None, 'SELECT COUNT(*) OVER () FROM t'),
     (UnsupportedSQL, None, 'SELECT RANK() OVER (ORDER BY age) FROM t'),
+    (UnsupportedSQL, 'NTILE', 'SELECT NTILE(0) OVER (ORDER BY COUNT(*)) FROM t'),
     (UnsupportedSQL, None, 'SELECT SUM(age) OVER w FROM t WINDOW w AS (ORDER BY age)'),
     (UnsupportedSQL, None, 'SELECT DISTINCT ON (s) s FROM t'),
     (UnsupportedSQL, None, 'SELECT SUM(DISTINCT age) FROM t'),
