@@ -181,8 +181,10 @@ class Result(BaseResult):
         return {}
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
-        """The intervals by output, of all rows or of the first; sought once."""
-        wanted = (checked_level(level), simultaneous, first)
+        """The intervals by output, of all rows, or at least of the first; sought once."""
+        wanted, of_all = ((checked_level(level), simultaneous, rows) for rows in (first, None))
+        if of_all in self._found:
+            return self._found[of_all]
         if wanted not in self._found:
             self._found[wanted] = self._sought(level, simultaneous=simultaneous, first=first)
         return self._found[wanted]
