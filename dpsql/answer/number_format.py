@@ -79,7 +79,7 @@ def _exact_texts(values: Sequence[float]) -> list[str]:
 
 
 def _decimals(value: float, most: int) -> int:
-    """How many decimals a number needs when it is rounded to at most so many."""
+    """The number of decimals that a number needs when it is rounded to at most so many."""
     return next(each for each in range(most + 1) if round(value, each) == round(value, most))
 
 

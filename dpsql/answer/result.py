@@ -55,7 +55,7 @@ class Result(BaseResult):
     replayed: bool = False
     """The query was answered before: these are the same numbers again, at no further cost."""
     answers: tuple[Result, ...] = ()
-    """Of a query in several steps, the answers of its releases."""
+    """The answers of the releases of a query of several steps."""
     _heading: str = ""
     """The head of a column in front that every form but `.df`, iteration and `.item()` has: the rows are made up."""
 

@@ -115,7 +115,7 @@ def test_what_a_join_without_keys_multiplies_is_limited_and_never_below_what_is_
     ],
 )
 def test_other_joins_are_limited_where_a_unit_makes_many_rows(sql: str, most: list[int]):
-    """Where equal values meet, below a person's own counts or windows, and where rows are only asked about."""
+    """Row limits below joins by equal values, counts and windows within a person, and EXISTS."""
     assert limits_in(sql) == most
 
 
@@ -292,7 +292,7 @@ def test_engines_keep_the_same_rows(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_self_join_keeps_the_same_rows_on_both_sides(monkeypatch: pytest.MonkeyPatch):
-    """Of 30 different rows, 5 on each side: each of them meets itself, whichever these are."""
+    """Five rows on each side, of 30 different ones, each of which meets itself, whichever these are."""
     monkeypatch.setattr(row_limits, "SMALL_JOIN", 1)
     sql = "SELECT COUNT(*) AS n FROM v AS a JOIN v AS b ON a.pid = b.pid AND a.y = b.y WHERE a.pid = 0"
     for engine in ENGINES:

@@ -67,7 +67,7 @@ def test_the_same_integers(most: int, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_units_are_too_heavy_by_all_their_rows(monkeypatch: pytest.MonkeyPatch):
-    """To see it by the rows that pass alone gives other integers. Row limits move conditions below EXISTS, where these
+    """Rows that pass alone give other integers. Row limits move conditions below EXISTS, where these
     are all rows."""
     monkeypatch.setattr(row_limits, "limit_join_inputs", lambda plan, _options: plan)
     prepare._cache.clear()
