@@ -12,9 +12,9 @@ import pytest
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
     "files, first question": 166,
-    "functions, first question": 1_345,
+    "functions, first question": 1_365,
     "files, known question": 58,
-    "functions, known question": 340,
+    "functions, known question": 348,
     "modules of dpsql.query": 217,
     "modules after a first question": 271,
 }
