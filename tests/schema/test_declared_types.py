@@ -15,9 +15,10 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer.render import _intervals_of_times, whole_limits
-from dpsql.answer.result import _limits
+from dpsql.answer.number_format import _intervals_of_times, whole_limits
+from dpsql.answer.values import frame_limits
 from dpsql.errors import InvalidSchema
+from dpsql.plan.expressions import Vector
 from dpsql.schema.calendar import DAYS, MICROSECONDS, day_number, microsecond_number
 from dpsql.schema.columns import ColumnSchema, Type
 from dpsql.schema.declaration import Declaration, StoredColumn, resolve
@@ -417,16 +418,18 @@ def test_tables_print_iso_dates(show: Callable[[Any], str]):
 def test_intervals_around_times_are_times_held_within_the_calendar():
     first, second = day_number(JAN), day_number(DEC)
     bounds = np.array([first + 0.5, -np.inf, first]), np.array([second - 0.5, np.inf, 1e300])
-    low, high = _limits(Type.DATE, bounds)
+    low, high = frame_limits(Type.DATE, bounds)
     assert (str(low.dtype), str(high.dtype)) == ("datetime64[s]", "datetime64[s]")
     assert pd.Series(low).dt.date.tolist() == [JAN, date.min, JAN]
     assert pd.Series(high).dt.date.tolist() == [DEC, date.max, date.max]
-    assert _intervals_of_times(Type.DATE, bounds) == ["2020-01-01 … 2020-12-31", "any", "2020-01-01 … 9999-12-31"]
+    days = Vector(np.array([first, first, second], dtype=np.int64))
+    assert _intervals_of_times(days, Type.DATE, bounds) == ["2020-01-01 … 2020-12-31", "any", "2020-01-01 … 9999-12-31"]
 
     noon = float(microsecond_number(NOON))
     bounds = np.array([noon, -1e300]), np.array([noon + 1e6, 1e300])
     assert whole_limits(Type.TIMESTAMP, bounds)[1].tolist() == [int(noon) + 10**6, MICROSECONDS.upper]
-    assert _intervals_of_times(Type.TIMESTAMP, bounds) == [
+    moments = Vector(np.array([int(noon), int(noon)]))
+    assert _intervals_of_times(moments, Type.TIMESTAMP, bounds) == [
         "2020-01-01 12:00:00 … 2020-01-01 12:00:01",
         "0001-01-01 00:00:00 … 9999-12-31 23:59:59.999999",
     ]
