@@ -79,6 +79,7 @@ def unknown_argument(name: str, known: tuple[str, ...]) -> UnknownArgument:
     near = f' Did you mean "{meant}"?' if meant in known else did_you_mean(name, known)
     listed = ", ".join(each for each in known if each not in {"self", "cls"})
     hint = f"Arguments: {listed}." if listed else "Leave it out: there are no arguments."
-    if meant not in known and (example := _OF_A_TABLE.get(meant or name)) is not None:
+    takes_tables = "tables" in known or "data" in known  # elsewhere, as over a connection, nobody can declare any
+    if takes_tables and meant not in known and (example := _OF_A_TABLE.get(meant or name)) is not None:
         hint = f"It is declared of a table: dpsql.Table(frame, {example})."
     return UnknownArgument(f'there is no argument "{name}".{near}', hint=hint)

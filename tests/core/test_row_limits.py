@@ -311,12 +311,6 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("limits", [R1, R2], ids=str)
-@pytest.mark.parametrize("sql", QUESTIONS)
-def test_people_beyond_their_limits_stay_apart(sql: str, limits: dict[str, int]):
-    people_stay_apart(Question(sql, limits))()
-
-
 PAIRED = (
     "SELECT COUNT(*), SUM(a.y) FROM e AS a JOIN e AS b ON a.pid = b.pid",
     "SELECT COUNT(*), SUM(a.y) FROM e AS a JOIN e AS b ON a.pid = b.pid AND a.y = b.y",
@@ -329,12 +323,16 @@ PAIRED = (
 )  # fmt: skip
 
 
+SMALL_JOINS = (*((sql, row_limits.SMALL_JOIN) for sql in QUESTIONS), *((sql, 1) for sql in PAIRED))
+"""With 1 the limits of pairs are those that owners declare."""
+
+
 @pytest.mark.parametrize("limits", [R1, R2], ids=str)
-@pytest.mark.parametrize("sql", PAIRED)
-def test_people_beyond_their_limits_stay_apart_in_joins_of_their_own_rows(
-    sql: str, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("sql", "small_join"), SMALL_JOINS)
+def test_people_beyond_their_limits_stay_apart(
+    sql: str, small_join: int, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(row_limits, "SMALL_JOIN", 1)  # the limits are those that owners declare
+    monkeypatch.setattr(row_limits, "SMALL_JOIN", small_join)
     people_stay_apart(Question(sql, limits))()
 
 

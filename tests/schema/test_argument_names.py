@@ -123,3 +123,7 @@ def test_an_argument_of_a_table_is_shown_where_it_belongs(name: str) -> None:
     frame = pd.DataFrame({"x": [1], "id": [1], "person_id": [1], "age": [30], "sex": ["F"], "born": ["2000-01-01"]})
     table = eval(f"dpsql.Table(frame, {words})", {"dpsql": dpsql, "frame": frame})  # the advice, typed back
     dpsql.Session({"t": table}, budget=dpsql.Budget(1))
+
+
+def test_where_no_table_can_be_declared_none_is_advised() -> None:
+    assert "dpsql.Table" not in str(unknown_argument("bounds", ("self", "sql", "epsilon")))
