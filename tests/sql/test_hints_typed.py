@@ -59,6 +59,7 @@ PLACES = (
     "SELECT {} AS k, COUNT(*) FROM t GROUP BY k",
     "SELECT COUNT(EXTRACT(year FROM {})) FROM t",
     "SELECT COUNT(*) AS n, {} FROM t",
+    "SELECT {} OVER (ORDER BY COUNT(*)) AS v FROM t GROUP BY age",
     "SELECT k, {} AS v FROM (SELECT age AS k, COUNT(*) AS n FROM t GROUP BY age) AS q",
     "SELECT {} AS v FROM (SELECT age AS x, COUNT(*) AS y FROM t GROUP BY age) AS q",
 )
