@@ -18,6 +18,7 @@ from dpsql.postprocess.projections import ColumnProjection, passing
 from dpsql.postprocess.relations import arrays_of, as_they_are, created, fill, in_text
 from dpsql.postprocess.scalar_subqueries import check_single
 from dpsql.postprocess.time_limit import within
+from dpsql.postprocess.trial_rows import constant_failure
 from dpsql.postprocess.work_limits import CELL, check_work
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -118,7 +119,32 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
         return Statement(sql, read, names, types, values, told)
 
     with _refusing():
-        return with_connection(of)
+        statement = with_connection(of)
+        _check_constants(statement, params or {})
+    return statement
+
+
+def _check_constants(statement: Statement, params: Params) -> None:
+    """Refuse what fails on every answer. Raises UnsupportedSQL."""
+    failed = constant_failure(statement.relations, lambda frames: _try(statement, frames, params))
+    if failed is not None and _OF_SEVERAL_ROWS not in str(failed):
+        raise UnsupportedSQL(
+            f"{OVER_ANSWERS} fails whatever the answers are: {_first_line(str(failed))}",
+            hint="Text is never turned into a number by itself." if "convert string" in str(failed) else "",
+        )
+
+
+def _try(statement: Statement, frames: Mapping[str, Frame], params: Params) -> None:
+    sql, _ = in_text(statement.sql, statement.headers, frames)
+    given = {**params, **statement.given(frames)}
+
+    def of(connection: duckdb.DuckDBPyConnection) -> None:
+        with interrupted(connection, SECONDS_OF_NO_ROW):
+            rows = connection.execute(sql, given)
+            while rows.fetchmany(10_000):
+                pass
+
+    with_connection(of, alone=True)
 
 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:

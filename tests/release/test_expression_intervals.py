@@ -242,3 +242,30 @@ def test_what_has_no_interval_has_none_in_arithmetic():
         made = calibrated(SHAPE.schema(), f"SELECT {sql} AS v FROM t", U)
         released = ReleasedValues((), np.ones((made.width, 1)))
         assert interval(made, released, made.query.finish.outputs[0].expr, 0.95) is None, sql
+
+
+# NULL, and conditions on keys
+
+
+@pytest.mark.parametrize(
+    "sql", ["NULL + COUNT(*)", "1 / 0 * SUM(x)", "NULLIF(1, 1) - COUNT(*)", "CAST('a' AS INT) + COUNT(*)"]
+)
+def test_a_value_that_is_null_has_no_ends(sql: str):
+    low, high = ends_of(*released_of(sql, 20))
+    assert np.isneginf(low).all()
+    assert np.isposinf(high).all()
+
+
+def test_a_condition_on_keys_leaves_the_interval_of_the_value_that_it_chooses():
+    schema, frame = SHAPE.schema(), table(200)
+    sql = "CASE WHEN g = 'a' THEN NULL WHEN g IN ('b', 'c') THEN COUNT(*) ELSE 0 - COUNT(*) END AS v, COUNT(*) AS n"
+    made = calibrated(schema, f"SELECT g, {sql} FROM t GROUP BY g", U)
+    released = made.privatise(run_exactly(made, schema, frame))
+    chosen, counted = (interval(made, released, each.expr, 0.95) for each in made.query.finish.outputs[1:])
+    # a bare count is rounded, so its ends are up to 1 nearer
+    ends = {key: (low, high) for key, low, high in zip(released.keys[0].values, *chosen, strict=True)}  # type: ignore[misc]
+    counts = {key: (low, high) for key, low, high in zip(released.keys[0].values, *counted, strict=True)}  # type: ignore[misc]
+    assert ends["a"] == (-math.inf, math.inf)
+    assert ends["b"] == pytest.approx(counts["b"], abs=1.01)
+    assert ends["c"] == pytest.approx(counts["c"], abs=1.01)
+    assert ends["d"] == pytest.approx((-counts["d"][1], -counts["d"][0]), abs=1.01)

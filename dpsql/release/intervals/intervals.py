@@ -6,15 +6,14 @@ that the row is shown (`intervals.given`). All is computed from released values 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Call, Expr, Fact, IntervalEnd, Literal, Report, Slot, walk
+from dpsql.plan.expressions import Call, Expr, IntervalEnd, Report, Slot, walk
 from dpsql.release.intervals.averages import average_interval
+from dpsql.release.intervals.propagation import points_of_keys, propagate
 from dpsql.release.intervals.rounding import rounding
 from dpsql.release.intervals.shown_conditions import (
     ShownCondition,
@@ -33,7 +32,7 @@ from dpsql.release.output.noise_expressions import Linear, form_interval, form_o
 from dpsql.release.output.whole_numbers import interval_around, rounding_error
 from dpsql.release.parts import Estimate
 from dpsql.release.release import Release, ReleasedValues
-from dpsql.schema.intervals import EVERYTHING, Interval, point
+from dpsql.schema.intervals import EVERYTHING, Interval
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
@@ -82,32 +81,12 @@ def _of_rows(
         return None
     if expr in known:
         return known[expr]
-    keys = _points_of_keys(release, released, expr)
+    keys = points_of_keys(release, released, expr)
     ends = [
-        _propagate(expr, {**{s: Interval(*_ends(b, row)) for s, b in known.items()}, **keys[row]})
+        propagate(expr, {**{s: Interval(*_ends(b, row)) for s, b in known.items()}, **keys[row]})
         for row in range(released.groups)
     ]
     return np.array([e.lower for e in ends], dtype=np.float64), np.array([e.upper for e in ends], dtype=np.float64)
-
-
-def _points_of_keys(release: Release, released: ReleasedValues, expr: Expr) -> list[dict[Expr, Interval]]:
-    """The numbers that an expression computes from the keys alone, in each group: they have no noise."""
-    points: list[dict[Expr, Interval]] = [{} for _ in range(released.groups)]
-    for part in set(_parts_over_keys(expr, len(release.query.plan.keys))):
-        vector = evaluate(part, lambda slot: released.keys[slot.index], released.groups)
-        for row, (value, there) in enumerate(zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)):
-            points[row][part] = point(value) if there and not math.isnan(value) else EVERYTHING
-    return points
-
-
-def _parts_over_keys(expr: Expr, keys: int) -> Iterator[Expr]:
-    """The largest parts that are numbers and read keys alone."""
-    leaves = [part for part in walk(expr) if not isinstance(part, Call | Literal)]
-    if leaves and expr.type.numeric and all(isinstance(each, Slot) and 0 <= each.index < keys for each in leaves):
-        yield expr
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from _parts_over_keys(arg, keys)
 
 
 def has_interval(release: Release, expr: Expr) -> bool:
@@ -273,15 +252,6 @@ def _plain(release: Release, released: ReleasedValues, atom: Expr, level: float)
 def _ends(bounds: Bounds, row: int) -> tuple[float, float]:
     low, high = outward(bounds[0][row : row + 1], bounds[1][row : row + 1])
     return float(low[0]), float(high[0])
-
-
-def _propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
-    if expr in known or isinstance(expr, Slot):
-        return known.get(expr, EVERYTHING)
-    if isinstance(expr, Literal):
-        return expr.fact.range
-    assert isinstance(expr, Call)
-    return expr.function.fact_of([Fact(_propagate(arg, known), nullable=False) for arg in expr.args]).range
 
 
 def aggregate_interval(release: Release, released: ReleasedValues, index: int, level: float) -> Bounds | None:
