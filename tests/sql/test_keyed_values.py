@@ -46,6 +46,7 @@ JOINS = {
     "using": ("v LEFT JOIN pop USING (district)", "district"),
     "on": ("v LEFT JOIN pop ON v.district = pop.district", "v.district"),
     "turned": ("pop RIGHT JOIN v ON pop.district = v.district", "v.district"),
+    "all": ("(SELECT * FROM v LEFT JOIN pop USING (district)) AS q", "district"),
     "sub-query": ("v LEFT JOIN (SELECT district, population, region FROM pop) AS p USING (district)", "district"),
 }
 CALLS = ["MAX(population)", "MIN(population)", "AVG(population)", "ANY_VALUE(population)", "MODE(population)",
@@ -56,13 +57,12 @@ CALLS = ["MAX(population)", "MIN(population)", "AVG(population)", "ANY_VALUE(pop
 @pytest.mark.parametrize("join", JOINS)
 def test_a_key_without_a_public_row_has_null_and_every_other_its_value(join: str):
     source, key = JOINS[join]
-    calls = [call for call in CALLS if join != "sub-query" or "ANY_VALUE" not in call]
-    listed = ", ".join(f"{call} AS c{place}" for place, call in enumerate(calls))
+    listed = ", ".join(f"{call} AS c{place}" for place, call in enumerate(CALLS))
     sql = f"SELECT {key} AS k, {listed}, COUNT(*) AS n FROM {source} GROUP BY {key} ORDER BY k"
     for rows in (3_000, 1, 0):
         found = asked(sql, rows).df
         assert [None if pd.isna(each) else each for each in found.k] == DISTRICTS
-        for place, call in enumerate(calls):
+        for place, call in enumerate(CALLS):
             values = found[f"c{place}"]
             assert values[:4].tolist() == list(POPULATION.values()), call
             assert values[4:].isna().all(), call
@@ -253,3 +253,18 @@ def _whatever_on_says(patch: Patch) -> None:
 def test_a_value_that_rows_of_people_decide_is_caught():
     """Whether such a group has the value depends on people: a constant in its place would be a wrong answer."""
     assert_caught(_whatever_on_says, check_conditions_on_people)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT district, ANY_VALUE(age) AS v FROM (SELECT * FROM v) AS q GROUP BY district",
+        "SELECT district, ANY_VALUE(age + population) AS v FROM (SELECT * FROM v JOIN pop USING (district)) GROUP BY 1",
+        "WITH q AS (SELECT * FROM v JOIN pop USING (district)) SELECT district, ANY_VALUE(sex) AS v FROM q GROUP BY 1",
+        "SELECT district, COUNT(*) / ANY_VALUE(age) AS v FROM (SELECT * FROM v) AS q GROUP BY district",
+        "SELECT district, ANY_VALUE(age) FILTER (WHERE sick = 1) AS v FROM (SELECT * FROM v) AS q GROUP BY district",
+    ],
+)
+def test_any_value_of_a_column_of_people_is_refused_behind_a_subquery_too(sql: str):
+    with pytest.raises(dpsql.errors.UnsupportedSQL, match="one person's own value"):
+        asked(sql)

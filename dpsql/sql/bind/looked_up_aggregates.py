@@ -32,8 +32,10 @@ from dpsql.sql.bind.private_rows import PrivateRows, Rows, equality, nullable, p
 from dpsql.sql.bind.public_keys import is_over, public_parts
 from dpsql.sql.bind.scalars import ScalarBinder
 from dpsql.sql.names.scopes import StatementState
+from dpsql.sql.rewrite.determined_aggregates import ANY_VALUE
 from dpsql.sql.syntax.nodes import NamedArguments
 from dpsql.sql.syntax.parse import span_of
+from dpsql.sql.syntax.refusals import NAMED
 
 _MOST_ROWS = 1_000
 """Rows of a public table at most: each is an arm of a CASE."""
@@ -155,6 +157,13 @@ def keyed_value(select: GroupedSelect, node: exp.Expr) -> Expr | None:
     if found is None or asked.kind.chosen or asked.distinct:
         return found
     return _times_rows(select, node, found) if asked.counts else call(FUNCTIONS["to_double"], found)
+
+
+def check_any_value(select: GroupedSelect, node: exp.Expr) -> None:
+    """Refuse an ANY_VALUE of people's columns, which stands here as a marked MODE. Raises UnsupportedSQL."""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if inner.meta.get(ANY_VALUE) and _table_of(select.inner.bind(inner.this), select.rows.source) is None:
+        raise UnsupportedSQL(NAMED[exp.AnyValue], span=span_of(select.sql, inner))
 
 
 def _in_all_sets(select: GroupedSelect, asked: _Call, value: Expr, keyed: Mapping[Column, Expr]) -> bool:

@@ -92,6 +92,10 @@ class PrivateSelect(SelectBinder):
             found = keyed_value(self, node)
             if found is not None:
                 return found
+        if node.find(exp.Mode) is not None and not self.rows.public:
+            from dpsql.sql.bind.looked_up_aggregates import check_any_value
+
+            check_any_value(self, node)
         return super().aggregate(node)
 
     def known(self, expr: Expr) -> Fact:

@@ -21,6 +21,9 @@ from dpsql.sql.syntax.nodes import said
 from dpsql.sql.syntax.parse import Statement, span_of
 from dpsql.sql.syntax.refusals import NAMED
 
+ANY_VALUE = "any_value"
+"""In the meta data of a MODE: it is written as ANY_VALUE, and its columns have to be public."""
+
 Place = tuple[str, str]
 """A table's alias and a column's name, folded."""
 
@@ -38,6 +41,8 @@ def with_fixed_values(statement: Statement, tree: exp.Query, catalog: Catalog) -
             continue
         word = next((each for each in statement.tokens if each.text.upper() == "ANY_VALUE"), None)
         span = span_of(statement.sql, other) if word is None else Span(statement.sql, word.start, word.end)
+        if read is not None and read.leave_to_binder(other):
+            continue
         without = None if read is None else read.without_key(other)
         raise UnsupportedSQL(NAMED[exp.AnyValue], span=span, hint=without or "")
 
@@ -114,12 +119,25 @@ class _GroupedSelect:
         elsewhere = call.find_ancestor(exp.Where, exp.Group, exp.Join, exp.Select) is not self.select
         if elsewhere or _is_inside_another(call) or self.without_key(call) is not None:
             return False
+        self._replace_by_mode(call, operand)
+        return True
+
+    def _replace_by_mode(self, call: exp.Expr, operand: exp.Expr) -> None:
         inner = call.parent if isinstance(call.parent, exp.IgnoreNulls) else call
-        mode: exp.Expr = exp.Mode(this=operand.copy())
+        mode = exp.Mode(this=operand.copy())
         mode.meta.update(call.meta)  # messages name it as it is written
-        if _whole(call) is inner and inner.parent is self.select:
-            mode = exp.alias_(mode, exp.to_identifier(said(call), quoted=True))
-        inner.replace(mode)
+        aliased = _whole(call) is inner and inner.parent is self.select
+        inner.replace(exp.alias_(mode, exp.to_identifier(said(call), quoted=True)) if aliased else mode)
+
+    def leave_to_binder(self, call: exp.Expr) -> bool:
+        """Replace an ANY_VALUE of columns of sub-queries by a marked MODE, and return whether it could be. The binder
+        knows whether these columns are public: it refuses the others."""
+        operand = _operand(call)
+        elsewhere = call.find_ancestor(exp.Where, exp.Group, exp.Join, exp.Select) is not self.select
+        if operand is None or self.known or not self.select.args.get("group") or elsewhere or _is_inside_another(call):
+            return False
+        call.meta[ANY_VALUE] = True
+        self._replace_by_mode(call, operand)
         return True
 
     def without_key(self, call: exp.Expr) -> str | None:
@@ -129,8 +147,9 @@ class _GroupedSelect:
             return None
         columns = self._columns(operand) or {}
         for alias, column in self._joined():
-            schema = self.tables[alias]
-            if schema.public and not schema.unique and {place[0] for place in columns} == {alias}:
+            schema = self.tables.get(alias)
+            read = {place[0] for place in columns} == {alias}
+            if read and schema is not None and schema.public and not schema.unique:
                 name = schema.by_name[column].name
                 return (
                     f'If each {name} stands in one row of {schema.name}, declare unique=["{name}"] on it: '
