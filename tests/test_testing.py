@@ -201,8 +201,9 @@ def test_what_explain_refuses_is_refused(sql: str, terms: dict[str, Any], error:
     for call in (lambda: insecure_exact(held, sql, KEY, **terms), lambda: insecure_draws(held, sql, 2, **terms)):
         with pytest.raises(error):
             call()
+    plain = dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1), auto_bounds=False)
     with pytest.raises(MissingBounds):
-        insecure_draws(dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1)), "SELECT SUM(x) FROM t", 1, epsilon=1)
+        insecure_draws(plain, "SELECT SUM(x) FROM t", 1, epsilon=1)
 
 
 def test_a_failure_quotes_no_row(monkeypatch: pytest.MonkeyPatch):

@@ -42,7 +42,13 @@ def bounds_warnings(release: Release, released: ReleasedValues, shown: NDArray[n
     for place, each in enumerate(release.estimates):
         argument = release.analysis.measured[place].aggregation.arguments[:1]
         name = _clipped(release, argument[0], each.range) if argument else None
-        if name is None or place not in widths or each.sum is None or each.count is None:
+        if (
+            name is None
+            or place in release.meaningless
+            or place not in widths
+            or each.sum is None
+            or each.count is None
+        ):
             continue
         values = released.values[:, shown]
         yield from _of_average(name, each, values[each.sum], values[each.count], widths[place])

@@ -36,7 +36,12 @@ def empty_groups_notes(release: Release, released: ReleasedValues, answer: Answe
 def _is_doubtful_average(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
     """Tell if some shown group of an average may have no rows."""
     each = release.estimates[place]
-    return each.kind.averages and each.sum is not None and _has_doubtful_count(release, released, answer, place)
+    return (
+        place not in release.meaningless
+        and each.kind.averages
+        and each.sum is not None
+        and _has_doubtful_count(release, released, answer, place)
+    )
 
 
 def _is_doubtful_choice(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:

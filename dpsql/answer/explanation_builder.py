@@ -25,6 +25,7 @@ from dpsql.answer.explanation_tree import (
 )
 from dpsql.answer.query_wording import QueryWording
 from dpsql.answer.selection_error import drawn
+from dpsql.answer.uncounted import uncounted_rows
 from dpsql.core.conversion import epsilon_of
 from dpsql.core.cost import Cost
 from dpsql.core.exact import of_units
@@ -164,7 +165,7 @@ def _groups(release: Release) -> Groups:
     keys, public = tuple(key.name for key in plan.keys), plan.public_cells if release.exact.every_cell else None
     if not groups.hides:
         to_come = any(key.shown is not None for key in plan.keys)
-        return Groups(keys, public, groups.word, to_come=to_come)
+        return Groups(keys, public, groups.word, to_come=to_come, uncounted=uncounted_rows(release))
     price = Price() if not groups.cost.rho else price_of(release, groups.cost)
     shown = {size: release.chance_shown(size) for size in _SIZES}
     one = release.lattice.one_row  # heights are in rows, or in units of those
@@ -176,7 +177,8 @@ def _groups(release: Release) -> Groups:
 
     apart = chosen_apart(release)
     rather = None if apart is None else (float(apart[0]), apart[1])
-    return Groups(keys, public, groups.word, at, below, groups.least, shown, price, rather)
+    left_out = uncounted_rows(release)
+    return Groups(keys, public, groups.word, at, below, groups.least, shown, price, rather, uncounted=left_out)
 
 
 # What noise is added to, and what is drawn.

@@ -24,6 +24,8 @@ from dpsql.answer.explanation_tree import (
     SelectionError,
     Sum,
 )
+from dpsql.answer.query_wording import plus_minus, share_in_words
+from dpsql.core.cost import Cost
 from dpsql.core.loss import show
 from dpsql.core.unit import Neighbours
 from dpsql.plan.expressions import Expr, Literal
@@ -117,7 +119,7 @@ def _of_rows(tree: ReleaseExplanation) -> Iterator[Step]:
         yield "keep", f"{rows}, before they are joined (random choice)", "free"
     if tree.kept is not None:
         yield "keep", _kept(tree.kept, tree.protected), "free"
-    yield from (("bounds", _bounds(each), _price(each.price)) for each in tree.bounds)
+    yield from (("bounds", _bounds(each, tree.cost), _price(each.price)) for each in tree.bounds)
     yield from (("clip", _clip(each, tree.protected), "free") for each in tree.clips)
     if tree.groups.keys:
         yield "groups", _groups(tree.groups), "free"
@@ -163,11 +165,13 @@ def _kept(kept: ContributionLimit, who: ProtectedUnit) -> str:
     return f"{rows}{' in ' if rows and groups else ''}{groups} per {who.unit} (random choice)"
 
 
-def _bounds(each: Bounds) -> str:
-    if each.chosen is None:
-        within = f" between {each.within.lower} and {each.within.upper}" if each.within is not None else ""
-        return f"of {each.column}: chosen privately{within}, so that few rows lie outside; noise follows them"
-    return f"{each.chosen}, chosen privately"
+def _bounds(each: Bounds, whole: Cost) -> str:
+    if each.chosen is not None:
+        return f"{each.chosen}, chosen privately; {each.chosen.clipped_in_words}"
+    within = f" between {each.within.lower} and {each.within.upper}" if each.within is not None else ""
+    share = share_in_words((each.cost,), whole)
+    why = "" if within else ", as none are declared"
+    return f"of {each.column}: chosen privately{within} for {share}{why}; noise follows them"
 
 
 def _clip(clip: Clip, who: ProtectedUnit) -> str:
@@ -181,7 +185,7 @@ def _groups(groups: Groups) -> str:
     small = ", small ones hidden" if groups.chances is not None else ""
     most = "at most " if groups.to_come else ""
     kind = f"groups that occur{small}" if groups.public is None else f"{most}{groups.public} public groups, all shown"
-    return f"{', '.join(groups.keys)}: {kind}"
+    return f"{', '.join(groups.keys)}: {kind}{'; ' * bool(groups.uncounted)}{groups.uncounted}"
 
 
 def _noise(noise: Noise) -> Iterator[Step]:
@@ -252,15 +256,11 @@ def _expected(tree: ReleaseExplanation, expected: ExpectedNoise) -> list[str]:
     of = "units" if tree.protected.unit else "rows"
     lines = [f"Expected noise (95 %) for {'groups' + first if tree.groups.keys else 'tables'} of"]
     lines.append(" " * (width + 2) + "".join(f"{size:>11,} {of:>5}" for size in expected.sizes))
-    lines += [f"  {name:<{width}}" + "".join(f"{_plus_minus(half):>17}" for half in halves) for name, halves in rows]
+    lines += [f"  {name:<{width}}" + "".join(f"{plus_minus(half):>17}" for half in halves) for name, halves in rows]
     if tree.groups.chances is not None:
         chances = ", ".join(f"{size}: {percent(chance)}" for size, chance in tree.groups.chances.items())
         lines.append(f"  {'shown':<{width}}  chance by size {chances}")
     return lines
-
-
-def _plus_minus(half: float) -> str:
-    return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"
 
 
 # Words that notes of answers share.

@@ -114,6 +114,8 @@ class Groups:
     best have, and of how many people it would show groups every other time."""
     to_come: bool = False
     """Some of the public ones are shown by an earlier release of the statement: there are at most so many."""
+    uncounted: str = ""
+    """Which rows are in no group."""
 
     @property
     def how(self) -> str:

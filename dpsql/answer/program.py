@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpsql.answer.computed_result import SIMULATED, ComputedResult
 from dpsql.answer.explain import Explanation
 from dpsql.answer.result import checked_level
+from dpsql.answer.unknown import unknown_averages
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
 from dpsql.release.intervals.intervals import Bounds
@@ -133,6 +135,11 @@ class ProgramResult(ComputedResult):
         """The intervals by output. Those that hold at once are of one release each: here there are none."""
         bounds, _ = self._intervals(checked_level(level))
         return {} if simultaneous else {name: (low[:first], high[:first]) for name, (low, high) in bounds.items()}
+
+    def _unknown(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
+        """The rows of averages that are those of a release, by output, which the noise leaves open."""
+        ranges = {name: ends for each in self.answers for name, ends in each._ranges.items()}
+        return unknown_averages(ranges, bounds)
 
     @property
     def notes(self) -> tuple[str, ...]:

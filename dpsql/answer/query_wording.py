@@ -3,8 +3,11 @@ which count where the other one is there, and sums centred at 0."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
+from dpsql.core.cost import Cost
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.expressions import Call, Expr, Literal, Slot, rebuild
 from dpsql.release.bounds.auto_bounds import clamped, widest
@@ -70,3 +73,15 @@ def value_where(expr: Expr) -> tuple[Expr, Expr] | None:
     if not (isinstance(null, Call) and null.function.name == "is_null" and isinstance(other, Literal)):
         return None
     return (value, null.args[0]) if other.value is None else None
+
+
+def share_in_words(parts: Sequence[Cost], whole: Cost) -> str:
+    """Parts of a cost as their share of it, such as `30 % of epsilon`."""
+    if whole.epsilon is not None:
+        return f"{100 * float(sum(each.epsilon or Fraction(0) for each in parts) / whole.epsilon):.3g} % of epsilon"
+    return f"{100 * float(sum(each.rho for each in parts) / whole.rho):.3g} % of rho"
+
+
+def plus_minus(half: float) -> str:
+    """The half-width of an interval."""
+    return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpsql.release.intervals.intervals import Bounds
 from dpsql.release.output.select import Answer
 from dpsql.schema.frozen import dataclass
 
+UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Span:
@@ -45,10 +47,13 @@ class Cells:
         most_rows: int | None = None,
         simulated: Collection[str] = (),
         units: Mapping[str, float] | None = None,
+        unknown: Mapping[str, Array] | None = None,
     ) -> Cells:
         """One column for each key, value and interval for each aggregate; all rows, or the first. simulated: the
-        columns whose intervals are simulated. units: smallest meaningful differences of columns without intervals."""
-        heads, rows, numeric = _cells(*_shortened(answer, bounds, most_rows), level, simulated, units or {})
+        columns whose intervals are simulated. units: smallest meaningful differences of columns without intervals.
+        unknown: by column the rows that print as `unknown`."""
+        shown = _shortened(answer, bounds, most_rows)
+        heads, rows, numeric = _cells(*shown, level, simulated, units or {}, unknown or {})
         limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
         spans = zip(limits, _spans(answer, bounds, len(rows)), strict=True)
         drawn = tuple(Span(place, *each) for place, each in spans if each is not None)
@@ -106,7 +111,12 @@ def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -
 
 
 def _cells(
-    answer: Answer, bounds: Mapping[str, Bounds], level: float, simulated: Collection[str], units: Mapping[str, float]
+    answer: Answer,
+    bounds: Mapping[str, Bounds],
+    level: float,
+    simulated: Collection[str],
+    units: Mapping[str, float],
+    unknown: Mapping[str, Array],
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     heads: list[str] = []
     columns: list[list[str]] = []
@@ -116,12 +126,15 @@ def _cells(
         heads.append(printable(name))
         numeric.append(kind.numeric)
         if limits is None:
-            columns.append(plain_texts(vector, kind, noisy=name in answer.noisy, unit=units.get(name)))
-            continue
-        columns.append(value_texts(vector, kind, limits))
-        heads.append(f"{'~' if name in simulated else ''}{level * 100:g} %")
-        numeric.append(True)
-        columns.append(interval_texts(vector, kind, limits))
+            shown = plain_texts(vector, kind, noisy=name in answer.noisy, unit=units.get(name))
+        else:
+            shown = value_texts(vector, kind, limits)
+        hidden = unknown[name].tolist() if name in unknown else ()
+        columns.append([UNKNOWN if each else cell for cell, each in zip_longest(shown, hidden[: len(shown)])])
+        if limits is not None:
+            heads.append(f"{'~' if name in simulated else ''}{level * 100:g} %")
+            numeric.append(True)
+            columns.append(interval_texts(vector, kind, limits))
     return heads, [list(row) for row in zip(*columns, strict=True)], numeric
 
 

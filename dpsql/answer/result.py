@@ -17,7 +17,9 @@ from dpsql.answer.explanation_builder import unit_of
 from dpsql.answer.explanation_text import far_off_in_words, hidden_groups
 from dpsql.answer.html import html_table
 from dpsql.answer.render import Cells, names_of_ends, text_table
-from dpsql.answer.selection_error import asked_of, far_off, selection_units
+from dpsql.answer.selection_error import asked_of, far_off, is_meaningless, selection_units
+from dpsql.answer.uncounted import uncounted_rows
+from dpsql.answer.unknown import ranges_of_averages, unknown_averages, unknown_line, unknown_medians
 from dpsql.answer.values import frame_column, frame_limits, python_limits, python_values
 from dpsql.answer.warnings import too_large, unread_choices, warnings_of, without_interval
 from dpsql.core.cost import Cost
@@ -159,8 +161,19 @@ class Result(BaseResult):
     def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
         bounds, simulated = self._bounds(level, first=most_rows), self._simulated(level)
-        cells = Cells.of(self._printed, bounds, level, most_rows=most_rows, simulated=simulated, units=self._units)
+        marks: dict[str, Any] = {"simulated": simulated, "units": self._units, "unknown": self._unknown(bounds)}
+        cells = Cells.of(self._printed, bounds, level, most_rows=most_rows, **marks)
         return cells.headed(self._heading, MADE_UP) if self._heading else cells
+
+    def _unknown(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
+        """The rows of averages and medians that the noise leaves open, by output."""
+        found = unknown_averages(self._ranges, bounds)
+        return found | unknown_medians(self._release, self._released, self._answer) if self._release.draws else found
+
+    @property
+    def _ranges(self) -> dict[str, tuple[float, float]]:
+        """The declared ranges of the outputs that are averages."""
+        return ranges_of_averages(self._release, self._answer)
 
     @property
     def _printed(self) -> Answer:
@@ -230,15 +243,29 @@ class Result(BaseResult):
     def notes(self) -> tuple[str, ...]:
         """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
         groups = (f"{len(self)} groups; {self._hidden()}",) if self._release.hides else ()
-        chosen = [f"bounds chosen privately, for {each.cost}: {each}; {each.told}" for each in self._release.bounds]
+        left_out = self._release.once(uncounted_rows)
         return (
             *groups,
-            *chosen,
+            *((left_out,) if left_out else ()),
+            *self._chosen_bounds,
             *self._drawn(),
             *self._silent(),
+            *((line,) if (line := self._unknown_line) else ()),
             *(f"note: {each}" for each in self.warnings),
             self.footer,
         )
+
+    @cached_property
+    def _chosen_bounds(self) -> tuple[str, ...]:
+        if not self._release.bounds:
+            return ()
+        from dpsql.answer.chosen_bounds import bounds_lines  # most bounds are declared
+
+        return bounds_lines(self._release, self._released)
+
+    @property
+    def _unknown_line(self) -> str:
+        return unknown_line(self._release, self._answer, self._unknown(self._bounds(0.95)))
 
     def _hidden(self) -> str:
         """How likely small groups are shown: at about the threshold, and at twice that size."""
@@ -251,7 +278,7 @@ class Result(BaseResult):
         """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
         for draw in self._release.draws:
             off = far_off(self._release, draw, self._released)
-            if off is not None:
+            if off is not None and not is_meaningless(self._release, draw):
                 names = ", ".join(str(each) for each in asked_of(self._release, draw))
                 yield f"{names}: no interval; {far_off_in_words(off)}"
 

@@ -56,6 +56,12 @@ def far_off(release: Release, draw: Draw, released: ReleasedValues | None = None
     )
 
 
+def is_meaningless(release: Release, draw: Draw) -> bool:
+    """Tell if all values of a draw are NULL since no bounds were found for them."""
+    places = {place for place, each in enumerate(release.estimates) if each.chosen and each.chosen.place in draw.places}
+    return places <= release.meaningless
+
+
 def _gaps(partial: list[ChosenPoint], released: ReleasedValues | None) -> Gaps | None:
     """How far apart points are, next to the drawn ones where those are given; None where every value of the range is a
     point. The right value may lie anywhere up to the next point, whatever rows say."""

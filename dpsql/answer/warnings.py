@@ -12,7 +12,6 @@ from dpsql.core.loss import show
 from dpsql.plan.expressions import Expr, IntervalEnd, Report, Slot, walk
 from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import scans_of
-from dpsql.release.bounds.auto_bounds import ChosenBounds
 from dpsql.release.intervals.conditions import sources
 from dpsql.release.intervals.intervals import has_interval, linear_half_widths
 from dpsql.release.output.estimate import estimate
@@ -29,7 +28,6 @@ LEVEL = 0.95
 FEW = 30
 """People of whom an answer is said to be of few."""
 _MANY = 8
-_SMALL = 2.0**-4
 
 
 def warnings_of(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> tuple[str, ...]:
@@ -46,11 +44,6 @@ def warnings_of(release: Release, released: ReleasedValues, shown: NDArray[np.in
     private = any(not scan.table.public for scan in scans_of(release.query.plan.input))
     if private and (few := _of_few(release, released, shown)):
         sentences.append(few)
-    if unfound := ", ".join(str(each.column) for each in release.bounds if _unfound(each)):
-        sentences.append(
-            f"too few rows to find bounds for {unfound} at this epsilon: answers made of it mean nothing, unless all "
-            "its values are that small."
-        )
     if _drowned(release, released, shown, sums=True):
         sentences.append("the noise is larger than some sums; use larger groups, narrower bounds or more epsilon.")
     if _has_durations(release) and (unit := release.once(_unit_note)):
@@ -167,12 +160,6 @@ def _speaks(one: Release, expr: Expr | None) -> bool:
     return told or has_interval(one, expr) or not sources(one, expr, lambda _column: None)
 
 
-def _unfound(chosen: ChosenBounds) -> bool:
-    """Whether bounds are the lowest that can be chosen, which is what comes out where there is next to nothing to
-    choose by: 1 for integers, a sixteenth or less for reals (candidates below it are rare, see `candidates`)."""
-    return chosen.held.magnitude <= (1 if chosen.column.type is Type.INTEGER else _SMALL)
-
-
 def _drowned(release: Release, released: ReleasedValues, shown: NDArray[np.int64], *, sums: bool = False) -> bool:
     """Whether a count is smaller than its noise; with `sums`, a sum of what cannot be negative. Of levels that were
     asked for apart, and may have a group that nobody asked for, those that are shown."""
@@ -189,7 +176,8 @@ def _drowned(release: Release, released: ReleasedValues, shown: NDArray[np.int64
 def _widths_of_sums(release: Release) -> list[tuple[Estimate, Floats]]:
     """The sums of what is never negative, with their half-widths in each group of the levels, or of any group."""
     groups = max(rows.stop or 1 for _, rows in release.sections)
-    sums = [each for each in release.estimates if each.kind.linear and each.sum is not None]
+    known = [each for place, each in enumerate(release.estimates) if place not in release.meaningless]
+    sums = [each for each in known if each.kind.linear and each.sum is not None]
     return [(each, linear_half_widths(release, each, LEVEL, groups)) for each in sums if each.range.lower >= 0]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from dpsql.core.loss import Allowance
 from dpsql.core.sensitivity.row_contributions import analyse
 from dpsql.core.unit import Neighbours
-from dpsql.errors import InvalidPrivacyParameter, QueryRefused
+from dpsql.errors import InvalidPrivacyParameter, MissingBounds, QueryRefused
 from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.facts import known_of
 from dpsql.plan.nodes import Join, Mark, Source, nodes_of
@@ -33,21 +33,31 @@ def planned(
     *,
     strategy: str,
     mechanism: str,
+    auto_bounds: bool = False,
 ) -> Release:
-    """A query's release. Where columns have bounds "auto" and need some, it is planned with the widest that there are,
-    so that what cannot be planned is refused before any row is read.
+    """A query's release. Where columns need bounds that are chosen, it is planned with the widest that there are, so
+    that what cannot be planned is refused before any row is read. auto_bounds: bounds are chosen for every column that
+    needs some, not only for those declared "auto".
 
     Raises what `analyse` and `calibrate` raise."""
+    unlimited = query
     if any(map(_compares_rows, nodes_of(query.plan.input))):
         from dpsql.core.row_limits import limit_join_inputs  # loaded with the first join
 
         query = replace(query, plan=limit_join_inputs(query.plan, options))
-    loose = loose_columns(query, known_of(query.plan.input))
+    loose = loose_columns(query, known_of(query.plan.input), auto_bounds=auto_bounds)
     if not loose:
         analysis = analyse(query.plan, neighbours, options)
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
-    plans = _Plans(query, loose, neighbours, options, strategy, _rest(allowed()))
-    first = plans.of(plans.limits, mechanism)
+    plans = _Plans(query, loose, neighbours, options, strategy, allowed())
+    first = None
+    try:
+        first = plans.of(plans.limits, mechanism)
+    except MissingBounds:
+        if not auto_bounds:
+            raise
+    if first is None:  # bounds of columns do not help: without them the refusal names what would
+        return planned(unlimited, neighbours, allowed, options, strategy=strategy, mechanism=mechanism)
     settle = partial(plans.settled, first, first.law)
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
     return replace(
@@ -67,26 +77,29 @@ def _compares_rows(node: Source) -> bool:
 
 @dataclass(frozen=True)
 class _Plans:
-    """The plans of a query for bounds of its columns that have none, with what the search for these leaves (`rest`)."""
+    """The plans of a query for bounds of its columns that have none; `allowed`: the cost of the query with the search
+    for them."""
 
     query: Query
     loose: tuple[Column, ...]
     neighbours: Neighbours
     options: Options | None
     strategy: str
-    rest: Allowance
+    allowed: Allowance
 
     @property
     def limits(self) -> tuple[Interval, ...]:
         """The widest bounds that there are."""
         return tuple(widest(column) for column in self.loose)
 
-    def of(self, bounds: tuple[Interval, ...], law: str) -> Release:
-        """The release with such bounds and noise of such a law. Raises what `analyse` and `calibrate` raise."""
-        held = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
+    def of(self, bounds: tuple[Interval, ...], law: str, allowed: Allowance | None = None) -> Release:
+        """The release with such bounds and noise of such a law, at what the search leaves or at `allowed`. Raises what
+        `analyse` and `calibrate` raise."""
+        query = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
         written: dict[Expr, Expr] = {clamped(*each): each[0] for each in zip(self.loose, bounds, strict=True)}
-        analysis = analyse(held.plan, self.neighbours, self.options, written)
-        return calibrate(held, analysis, self.rest, strategy=self.strategy, mechanism=law, options=self.options)
+        analysis = analyse(query.plan, self.neighbours, self.options, written)
+        cost = _rest(self.allowed) if allowed is None else allowed
+        return calibrate(query, analysis, cost, strategy=self.strategy, mechanism=law, options=self.options)
 
     def settled(self, first: Release, law: str, bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
         """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
@@ -98,7 +111,8 @@ class _Plans:
             except (QueryRefused, InvalidPrivacyParameter):
                 continue
             if after.cost.join(first.cost) == first.cost:
-                return after, intervals
+                declared = partial(self.of, intervals, law, self.allowed)
+                return replace(after, as_declared=declared), intervals
         return first, self.limits
 
 

@@ -96,6 +96,10 @@ class Release:
     """Bounds that were chosen."""
     goal: Goal | None = None
     """The error that was asked for, where epsilon was found for it."""
+    meaningless: frozenset[int] = frozenset()
+    """The aggregations, by place, that are NULL since no bounds were found for them (`found_bounds`)."""
+    as_declared: Callable[[], Release] | None = field(default=None, compare=False, repr=False)
+    """Plans the query for the case that its chosen bounds had been declared, so that nothing is spent on a search."""
 
     @cached_property
     def told(self) -> MeasurementDescription:
@@ -151,11 +155,9 @@ class Release:
             return self
         release: Release
         release, intervals = self.searches.settle(bounds)
+        release = replace(release, query=replace(release.query, finish=self.query.finish))  # it may be another step's
         searches = zip(self.searches.searches, intervals, bounds, strict=True)
-        chosen_bounds = tuple(
-            ChosenBounds(search.column, each, search.cost, search.clipped_at_most(drawn))
-            for search, each, drawn in searches
-        )
+        chosen_bounds = tuple(ChosenBounds.of(*each) for each in searches)
         return replace(release, cost=self.cost, allowed=self.allowed, events=self.events, bounds=chosen_bounds)
 
     @cached_property

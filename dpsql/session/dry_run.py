@@ -28,6 +28,7 @@ from dpsql.plan.nodes import scans_of
 from dpsql.plan.prior_releases import tried_with
 from dpsql.plan.query import GroupKey, axes_of, number_of_cells
 from dpsql.release.dry_run import quiet
+from dpsql.release.found_bounds import of_columns
 from dpsql.release.release import Release
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema
 from dpsql.schema.frozen import dataclass
@@ -92,11 +93,13 @@ def _release(settled: Release, exact: ExactTable, bounds: tuple[Interval, ...], 
     released = replace(quiet(settled).privatise(exact), bounds=bounds)
     step.name = "keeping its answer"
     released = from_bytes(to_bytes(released))
-    step.name = "what is done with its answer"
-    result = result_of(settled, released, "")
-    step.name = "showing its answer"
-    list(result)
-    rendered(result)
+    nothing = replace(settled, meaningless=of_columns(settled, {each.column for each in settled.bounds}))
+    for each in (settled, nothing) if settled.bounds else (settled,):
+        step.name = "what is done with its answer"
+        result = result_of(each, released, "")
+        step.name = "showing its answer"
+        list(result)
+        rendered(result)
 
 
 def _read(release: Release, tables: Tables) -> Tables:

@@ -24,7 +24,7 @@ from dpsql.schema.text_format import TEXT_WORDS, TextFormat
 from dpsql.session.server_settings import ServerWords
 
 _RESOURCES = ("memory", "threads", "spill")
-_TOP = ("budget", "neighbours", "engine", *_RESOURCES, "timezone", "server", "tables")
+_TOP = ("budget", "neighbours", "auto_bounds", "engine", *_RESOURCES, "timezone", "server", "tables")
 _BUDGET = ("epsilon", "delta", "accountant", "conversion_delta", "ledger", "analysts")
 _SHARE = ("epsilon", "delta", "conversion_delta")
 _TABLE = ("path", "table", "neighbours", "columns", *TEXT_WORDS, *TABLE_WORDS)
@@ -58,6 +58,8 @@ class Schema:
     server: ServerWords = field(default_factory=ServerWords)
     timezone: str = UTC
     """The time zone in which columns of instants are shown."""
+    auto_bounds: bool = True
+    """Queries choose bounds privately that they need and nobody declared; False: they are refused."""
     file: Path | None = None
     """Where it was read from, links followed."""
 
@@ -124,7 +126,10 @@ class Schema:
         resources = Resources.of(**said)
         server = ServerWords.of(_section("server", content))
         zone = _zone(content.get("timezone", UTC))
-        return cls(tables, _budget(section), relation, accountant, file, engine, resources, server, zone)
+        chosen = content.get("auto_bounds", True)
+        if not isinstance(chosen, bool):
+            raise InvalidSchema(f"auto_bounds must be true or false, got {as_written(chosen)}.")
+        return cls(tables, _budget(section), relation, accountant, file, engine, resources, server, zone, chosen)
 
 
 def _zone(word: object) -> str:

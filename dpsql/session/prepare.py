@@ -217,6 +217,8 @@ def _prepared(
             )
         (plan,) = compiled.plan.releases
 
+        goal = terms.goal_with(compiled.statement.goal)
+
         def release_for(allowed: Allowance | None = None, law: str = mechanism) -> Release:
             return planned(
                 plan.query,
@@ -225,9 +227,10 @@ def _prepared(
                 plan.options,
                 strategy=strategy,
                 mechanism=law,
+                auto_bounds=catalog.auto_bounds and goal is None,  # noise of chosen bounds is not known beforehand
             )
 
-        release = _released(terms.goal_with(compiled.statement.goal), terms, plan, release_for, mechanism)
+        release = _released(goal, terms, plan, release_for, mechanism)
         return PreparedQuery(
             (release,), compiled.statement.explain, intervals=_above(release, compiled.statement, catalog, given)
         )
@@ -273,7 +276,9 @@ def _prepared_several(
     law = {each: how[each] for each in ("strategy", "mechanism")}
 
     def release_for(step: ReleasePlan, allowed: Allowance) -> Release:
-        return planned(step.query, how["neighbours"], lambda: allowed, step.options, **law)
+        return planned(
+            step.query, how["neighbours"], lambda: allowed, step.options, auto_bounds=catalog.auto_bounds, **law
+        )
 
     if terms.goal is not None:
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dpsql.answer.result import Result, result_of
 from dpsql.core.cost import FREE, Cost
 from dpsql.core.loss import Allowance
+from dpsql.release.found_bounds import judged
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 
@@ -81,7 +82,7 @@ class PreparedQuery:
         """The answers of the releases that were run."""
         if self.postprocess is not None:
             return self.postprocess.answers(released)
-        return tuple(result_of(self.releases[at].settled(each.bounds), each, "") for at, each in released.items())
+        return tuple(result_of(judged(self.releases[at], each), each, "") for at, each in released.items())
 
     @property
     def explanation(self) -> Explanation:
@@ -115,7 +116,7 @@ class PreparedQuery:
                 self.releases, self.postprocess, released, footer, notes=notes, replayed=replayed, again=again
             )
         (release,), (values,) = self.releases, released
-        settled = release.settled(values.bounds)
+        settled = judged(release, values)
         result = result_of(settled, values, footer, notes=notes, replayed=replayed)
         if self.intervals is None:
             return result

@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from dpsql.answer.result import Result
@@ -23,8 +24,10 @@ from dpsql.session.prepare import Terms, prepare
 from dpsql.session.prepared_query import PreparedQuery, cost_in_words
 from dpsql.session.run import check_engine, open_tables, run
 from dpsql.session.tables.call_tables import described
-from dpsql.session.tables.public_tables import public_data, shown_in, stores_of, zone_of
+from dpsql.session.tables.public_tables import chooses_bounds, public_data, shown_in, stores_of, zone_of
+from dpsql.session.tables.table import Table
 from dpsql.session.unit_hints import units_that_may_be_missing
+from dpsql.sources.frames import with_categories
 from dpsql.sql.names.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -59,6 +62,7 @@ def query(
     spill: str | os.PathLike[str] | None = None,
     timezone: str | None = None,
     dialect: str | None = None,
+    auto_bounds: bool = True,
 ) -> Result:
     """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
 
@@ -67,7 +71,8 @@ def query(
     epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
     there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
     epsilon. params: values for `:name` in the text. bounds: column ->
-    (lower, upper); keys: column -> list of group values; types: column -> type; nullable: column -> whether it may hold
+    (lower, upper); keys: column -> list of group values, or "categories" for that of its dtype; types: column -> type;
+    nullable: column -> whether it may hold
     NULL; all declared from what is known beforehand, never looked up in the data. unit: the column that says whose row
     it is (None: each row is one person's), of which at most max_rows rows count, in at most max_groups groups.
     neighbours: "unbounded"
@@ -78,8 +83,10 @@ def query(
     adds the exact integers up, "pandas", "duckdb" or "spark"; "auto" follows from the kind of source, and is pandas for
     its frames. memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for
     what memory has no room for (None: nothing is written). timezone: the time zone in which columns of instants are
-    shown (None: UTC). dialect: whose SQL the text is, as "bigquery" or "postgres" (None: DuckDB's). Text that begins
-    with EXPLAIN PRIVACY gives an Explanation (type checkers, which read no SQL, are told of a Result).
+    shown (None: UTC). dialect: whose SQL the text is, as "bigquery" or "postgres" (None: DuckDB's). auto_bounds: bounds
+    that the query needs and nobody declared are chosen privately, for a share of its epsilon; False: the query is
+    refused. Text that begins with EXPLAIN PRIVACY gives an Explanation (type checkers, which read no SQL, are told of
+    a Result).
 
     Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
     read.
@@ -87,9 +94,12 @@ def query(
     relation = Neighbours.of(neighbours)
     word, resources = checked_word(engine), Resources.of(memory, threads, spill)
     terms = Terms.of(epsilon, delta, rho, error, confidence)
+    only = next(iter(data.values()), None) if isinstance(data, Mapping) and len(data) == 1 else data
+    keys = with_categories(keys, only.frame if isinstance(only, Table) else only)
     words = {"bounds": bounds, "keys": keys, "types": types, "nullable": nullable}
     limits = {"unit": unit, "max_rows": max_rows, "max_groups": max_groups}
     opened = _opened(data, words | limits, word, resources, zone_of(timezone, None))
+    opened = replace(opened, catalog=replace(opened.catalog, auto_bounds=chooses_bounds(auto_bounds)))
     how = {"params": params, "strategy": strategy, "mechanism": mechanism, "dialect": dialect}
     prepared = _prepared(sql, opened, relation, terms, how)
     for each in prepared.releases:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
@@ -34,7 +35,7 @@ from dpsql.session.prepare import Terms, prepare
 from dpsql.session.run import check_engine, open_tables, run
 from dpsql.session.tables.declared_tables import adding_up, all_tables, named
 from dpsql.session.tables.file_versions import Contents, catalog_of, check_unchanged, versioned
-from dpsql.session.tables.public_tables import public_data, resolved, shown_in, zone_of
+from dpsql.session.tables.public_tables import chooses_bounds, public_data, resolved, shown_in, zone_of
 from dpsql.session.tables.table import Table, as_table
 from dpsql.session.tables.table_states import read_once
 from dpsql.session.tables.table_units import units_of, units_read
@@ -56,7 +57,9 @@ class Session(SessionSteps):
     read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. accountant: how costs
     add up: "basic" (sums of epsilons and deltas), "zcdp" (sums of rhos, converted), or "auto" (default: a query is
     admitted if either would admit it). neighbours: "unbounded" (default) or "bounded", for all queries. max_epsilon:
-    the most that one query may spend. epsilon, delta: what a query spends that does not say.
+    the most that one query may spend. epsilon, delta: what a query spends that does not say. auto_bounds: a query that
+    needs bounds that nobody declared chooses them privately, for a share of its epsilon; False, here or in the owner's
+    file: it is refused.
 
     ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is
     none; a session that names one may leave out the budget and take the file's. Left out, it is the schema's: the one
@@ -101,6 +104,7 @@ class Session(SessionSteps):
         spill: str | os.PathLike[str] | None = None,
         timezone: str | None = None,
         dialect: str | None = None,
+        auto_bounds: bool = True,
     ) -> None:
         self._engine_word, self._resources = adding_up(engine, Resources.of(memory, threads, spill), schema)
         self._zone = zone_of(timezone, schema)
@@ -110,7 +114,7 @@ class Session(SessionSteps):
         self._max_epsilon = None if max_epsilon is None else as_epsilon(max_epsilon, "max_epsilon")
         self._stores: dict[str, Store] = {}
         self._engine: Engine = PANDAS
-        self._catalog = Catalog({})
+        self._catalog = Catalog({}, auto_bounds=chooses_bounds(auto_bounds, schema))
         self._unsaid: tuple[str, ...] = ()
         self._contents: Contents = {}
         given, self._place = named(tables), Place.of(ledger, schema)
@@ -355,7 +359,7 @@ class Session(SessionSteps):
             self._stores[name] = (PANDAS if schema_of.public else engine).store(table.frame, schema_of)
         self._unsaid = (*self._unsaid, *units_that_may_be_missing(linked[name.casefold()] for name in added))
         self._engine = engine
-        self._catalog = Catalog(linked, public=public_data(self._stores))
+        self._catalog = replace(self._catalog, tables=linked, public=public_data(self._stores))
         self._contents |= contents
         self._read_once = {**self._read_once, **read_once(added)}
         return added

@@ -4,6 +4,7 @@ types."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -53,6 +54,32 @@ def has_labels(dtype: object) -> bool:
         return False
     values = dtype.categories.dtype
     return isinstance(values, pd.IntervalDtype | pd.PeriodDtype) or getattr(values, "kind", "") == "m"
+
+
+CATEGORIES = "categories"
+"""In place of a list of keys: the categories of the column's dtype, which the caller declares public by saying so."""
+
+
+def with_categories(keys: Any, frame: object) -> Any:
+    """Declared keys, with the categories of a column's dtype where its keys are "categories". No row is read. Raises
+    InvalidSchema for a column of another dtype."""
+    if not isinstance(keys, Mapping) or not any(isinstance(each, str) and each == CATEGORIES for each in keys.values()):
+        return keys
+    return {
+        name: _categories(name, frame) if isinstance(each, str) and each == CATEGORIES else each
+        for name, each in keys.items()
+    }
+
+
+def _categories(name: object, frame: object) -> list[Any]:
+    dtypes = dict(frame.dtypes) if isinstance(frame, pd.DataFrame) else {}
+    dtype = next((each for own, each in dtypes.items() if str(own).casefold() == str(name).casefold()), None)
+    if not isinstance(dtype, pd.CategoricalDtype) or has_labels(dtype):
+        raise InvalidSchema(
+            f'{name}: keys "{CATEGORIES}" are those of a column whose dtype is category, with texts or numbers.',
+            hint=f'List them: keys={{"{name}": ["a", "b"]}}.',
+        )
+    return list(dtype.categories.tolist())
 
 
 _BY_KIND = {

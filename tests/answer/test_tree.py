@@ -129,7 +129,8 @@ def test_refusals_speak_of_columns_as_the_text_has_them() -> None:
 
 def test_a_table_with_a_bracket_in_its_name_is_a_table() -> None:
     """Whether a sub-query made a column is asked of the plan, not of its place's name."""
-    asker = dpsql.Session({"(t": dpsql.Table(FRAME), "u": dpsql.Table(FRAME)}, budget=dpsql.Budget(3))
+    tables = {"(t": dpsql.Table(FRAME), "u": dpsql.Table(FRAME)}
+    asker = dpsql.Session(tables, budget=dpsql.Budget(3), auto_bounds=False)
     error = refused('SELECT AVG(x) FROM "(t"', asker, epsilon=1)
     assert 'Add bounds={"x": (0, 100)}' in str(error)
 

@@ -34,7 +34,7 @@ DECLARED = dpsql.Table(PEOPLE, bounds={"age": (17, 90)}, keys={"sex": ["female",
 def ask(sql: str, epsilon: float = 1) -> pd.DataFrame:
     prepare._cache.clear()  # of plans that were made before a lie
     try:
-        answer = dpsql.query({"people": DECLARED}, sql, epsilon=epsilon)
+        answer = dpsql.query({"people": DECLARED}, sql, epsilon=epsilon, auto_bounds=False)
     finally:
         prepare._cache.clear()
     assert isinstance(answer, Result)

@@ -100,7 +100,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("SELECT AVG(age) AS a FROM customers WHERE city = 'nowhere'", {"epsilon": Decimal("0.01")}),
     ("SELECT COUNT(*) FROM nobody", {}),
     ("SELECT agee FROM customers", {}),
-    ("SELECT SUM(id) AS s FROM customers", {}),
+    ("SELECT SUM(LENGTH(city)) AS s FROM customers", {}),
     ("SELECT COUNT(*) AS n FROM customers WHERE age > :low", {"params": {"high": 1}}),
     ("SELECT COUNT(*) AS n FROM customers", {"epsilon": 400}),
     ("SELECT COUNT(*) AS n FROM customers", {"epsilon": -1}),

@@ -97,7 +97,7 @@ REFUSED = {
     "SELECT AVG(agee) FROM customers": {},
     "SELECT COUNT(*) FROM": {},
     "SELECT city, COUNT(*) FROM customers GROUP BY city": {},
-    "SELECT SUM(id) FROM customers": {},
+    "SELECT SUM(LENGTH(city)) FROM customers": {},
     "SELECT COUNT(*) FROM customers WHERE age > :low": {},
     "SELECT RANK() OVER (ORDER BY age) FROM customers": {},
     "SELECT COUNT(*) AS n FROM orders": {"epsilon": 0},

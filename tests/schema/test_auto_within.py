@@ -97,7 +97,7 @@ def test_what_needs_no_more_than_a_range_has_no_search():
 
 def test_explain_says_within_what():
     text = str(session().explain("SELECT SUM(gain) FROM t", epsilon=1))
-    assert "of gain: chosen privately between 0 and 99999, so that few rows lie outside" in text
+    assert "of gain: chosen privately between 0 and 99999 for 30 % of epsilon; noise follows them" in text
 
 
 def test_a_file_says_it_as_a_list(tmp_path: Path):

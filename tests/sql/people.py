@@ -132,6 +132,13 @@ def duck(data: pd.DataFrame) -> duckdb.DuckDBPyConnection:
 
 
 def ask(data: Any, sql: str, **options: Any) -> Any:
-    """dpsql's answer with next to no noise."""
-    options = {"epsilon": LARGEST_EPSILON, "bounds": BOUNDS, "keys": KEYS, "types": TYPES, **options}
+    """dpsql's answer with next to no noise; bounds are those that are declared."""
+    options = {
+        "auto_bounds": False,
+        "epsilon": LARGEST_EPSILON,
+        "bounds": BOUNDS,
+        "keys": KEYS,
+        "types": TYPES,
+        **options,
+    }
     return dpsql.query(data, sql, **options)

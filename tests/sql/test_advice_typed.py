@@ -80,7 +80,7 @@ ADVICE: list[tuple[type[DPSQLError], str, dict[str, Any], str, str, dict[str, An
     (MissingBounds, "SELECT COUNT(*) FROM people", {"unit": "job", "keys": {}}, "OPTIONS (max_rows_contributed = 20)",
      "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 20) COUNT(*) FROM people",
      {"unit": "job", "keys": {}}),
-    (MissingBounds, "SELECT SUM(age) FROM people", {"bounds": {}}, 'bounds={"age": (0, 100)}',
+    (MissingBounds, "SELECT SUM(age) FROM people", {"bounds": {}, "auto_bounds": False}, 'bounds={"age": (0, 100)}',
      "SELECT SUM(age) FROM people", {"bounds": {"age": (0, 100)}}),
     (UnsupportedSQL, "SELECT job, (SELECT COUNT(*) FROM people x WHERE x.job = p.job) FROM people p GROUP BY job", {},
      "Ask by group, and join that", f"SELECT COUNT(*) FROM people p JOIN {COUNTS} q USING (job)", {}),

@@ -57,7 +57,7 @@ def ask(data: Mapping[str, dpsql.Table], sql: str, **options: Any) -> list[Row]:
     """The answer over the tables that the text names, and those that paths lead to."""
     named = {"customer", "orders", *re.findall(r"\w+", sql.lower())}
     read = {name: table for name, table in data.items() if len(data) < len(COLUMNS) or name in named}
-    return list(dpsql.query(read, sql, epsilon=LARGEST_EPSILON, **options))
+    return list(dpsql.query(read, sql, epsilon=LARGEST_EPSILON, auto_bounds=False, **options))
 
 
 @pytest.mark.thinned(3)

@@ -1183,8 +1183,8 @@ ABOUT_UNITS = frozenset(sql for _kind, _words, sql in OF_UNITS)
 def ask(sql: str, rows: int = 3, before: str = "") -> object:
     """The query to the tables that it is about, full or empty ones."""
     if sql in ABOUT_UNITS:
-        return dpsql.query(units(rows), before + sql, epsilon=1)
-    return dpsql.query({"t": table() if rows else EMPTY}, before + sql, epsilon=1, **FACTS)
+        return dpsql.query(units(rows), before + sql, epsilon=1, auto_bounds=False)
+    return dpsql.query({"t": table() if rows else EMPTY}, before + sql, epsilon=1, auto_bounds=False, **FACTS)
 
 
 # Accepted queries that an earlier version refused, and what they say of the full table.
@@ -1238,9 +1238,9 @@ def test_answered_on_a_full_table_and_an_empty_one(sql: str, expected: list[tupl
     def shown(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         return [tuple(pytest.approx(cell) if type(cell) in (int, float) else cell for cell in row) for row in rows]
 
-    found = dpsql.query({"t": table()}, sql, epsilon=LARGEST_EPSILON, **FACTS)
+    found = dpsql.query({"t": table()}, sql, epsilon=LARGEST_EPSILON, auto_bounds=False, **FACTS)
     assert list(found) == shown(expected)
-    empty = dpsql.query({"t": EMPTY}, sql, epsilon=LARGEST_EPSILON, **FACTS)
+    empty = dpsql.query({"t": EMPTY}, sql, epsilon=LARGEST_EPSILON, auto_bounds=False, **FACTS)
     assert list(empty.to_pandas().columns) == list(found.to_pandas().columns)
     assert len(list(empty)) == len(expected)
 
@@ -1302,7 +1302,7 @@ def test_refused_alike_on_a_full_table_and_an_empty_one(
 def test_a_refused_query_is_not_charged():
     tables = {"t": dpsql.Table(table(), **FACTS)}
     for named, cases in ((tables, REFUSED), (units(), OF_UNITS)):
-        session = dpsql.Session(named, budget=dpsql.Budget(5))
+        session = dpsql.Session(named, budget=dpsql.Budget(5), auto_bounds=False)
         session.query(f"SELECT COUNT(*) FROM {next(iter(named))}", epsilon=1)
         before = session.spent, session.ledger(), session.remaining
         for _kind, _words, sql in cases:
@@ -1385,7 +1385,7 @@ def test_every_class_of_errors_is_met():
     ],
 )
 def test_a_clause_is_refused_by_name(sql: str, name: str):
-    error = refusal(lambda: dpsql.query({"t": EMPTY}, sql, epsilon=1, **FACTS))
+    error = refusal(lambda: dpsql.query({"t": EMPTY}, sql, epsilon=1, auto_bounds=False, **FACTS))
     assert name in str(error).split("\n", maxsplit=1)[0]
 
 
@@ -1432,7 +1432,7 @@ def test_a_refusal_says_where(sql: str):
     ],
 )
 def test_the_carets_are_under_what_is_refused(sql: str, words: str):
-    error = refusal(lambda: dpsql.query({"t": EMPTY}, sql, epsilon=1, **FACTS))
+    error = refusal(lambda: dpsql.query({"t": EMPTY}, sql, epsilon=1, auto_bounds=False, **FACTS))
     assert words in (under_the_carets(error) or "")
 
 
@@ -1448,7 +1448,7 @@ def test_the_carets_are_under_what_is_refused(sql: str, words: str):
 )  # fmt: skip
 def test_the_hint_of_missing_bounds_can_be_pasted(column: str, sql: str, written: str):
     data = pd.DataFrame({column: [1.5], "hours": [2]})
-    error = refusal(lambda: dpsql.query({"t": data}, sql, epsilon=1, bounds={"hours": (0, 9)}))
+    error = refusal(lambda: dpsql.query({"t": data}, sql, epsilon=1, auto_bounds=False, bounds={"hours": (0, 9)}))
     assert isinstance(error, MissingBounds)
     assert written in error.hint
 
@@ -1608,7 +1608,7 @@ def test_parameters_are_refused_alike_on_any_data(
     assert type(full) is kind
     matches(golden, f"parameter: {name}", full)
     assert str(full) == str(refusal(_q(sql=sql, data={"t": EMPTY}, params=params, **FACTS)))
-    session = dpsql.Session({"t": dpsql.Table(table(), **FACTS)}, budget=dpsql.Budget(1))
+    session = dpsql.Session({"t": dpsql.Table(table(), **FACTS)}, budget=dpsql.Budget(1), auto_bounds=False)
     assert str(full) == str(refusal(lambda: session.query(sql, epsilon=1, params=params)))
     assert str(full) == str(refusal(lambda: session.explain(sql, epsilon=1, params=params)))
     assert not session.ledger()
@@ -1682,7 +1682,9 @@ def test_the_text_cannot_raise_what_the_call_allows(options: dict[str, Any], sai
 )
 def test_the_text_cannot_raise_what_a_session_allows(said: str, spent: str | None):
     tables = {"t": dpsql.Table(table(), **FACTS)}
-    session = dpsql.Session(tables, budget=dpsql.Budget(1, 1e-6), max_epsilon=0.5, epsilon=0.125, delta=1e-6)
+    session = dpsql.Session(
+        tables, budget=dpsql.Budget(1, 1e-6), auto_bounds=False, max_epsilon=0.5, epsilon=0.125, delta=1e-6
+    )
     if spent is None:
         assert type(refusal(lambda: session.query(CLAUSE.format(said)))) is InvalidPrivacyParameter
         assert not session.ledger()
@@ -1749,7 +1751,7 @@ def test_sessions_that_cannot_be():
 
 
 def test_a_query_above_the_budget_is_not_charged(golden: dict[str, str]):
-    session = dpsql.Session({"t": table()}, budget=dpsql.Budget(1), max_epsilon=5)
+    session = dpsql.Session({"t": table()}, budget=dpsql.Budget(1), auto_bounds=False, max_epsilon=5)
     session.query("SELECT COUNT(*) FROM t", epsilon=0.75)
     error = refusal(lambda: session.query("SELECT COUNT(*) FROM t", epsilon=0.5))
     assert type(error) is BudgetExceeded
@@ -1760,7 +1762,7 @@ def test_a_query_above_the_budget_is_not_charged(golden: dict[str, str]):
 
 
 def test_a_session_cannot_be_copied(golden: dict[str, str]):
-    session = dpsql.Session({"t": table()}, budget=dpsql.Budget(1))
+    session = dpsql.Session({"t": table()}, budget=dpsql.Budget(1), auto_bounds=False)
     for act in (copy.copy, copy.deepcopy, pickle.dumps):
         error = refusal(lambda act=act: act(session))
         assert type(error) is LedgerError
@@ -2088,7 +2090,7 @@ def test_random_words_give_an_answer_or_a_refusal(seed: int):
         words = " ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 8)))
         sql = rng.choice(SHAPES).format(words)
         try:
-            dpsql.query(EMPTY, sql, epsilon=1, **FACTS)
+            dpsql.query(EMPTY, sql, epsilon=1, auto_bounds=False, **FACTS)
         except QueryRefused:
             continue
         except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be known
@@ -2269,9 +2271,11 @@ def test_every_allowed_node_is_handled_by_the_binder():
     arguments: set[tuple[type[exp.Expr], str]] = set()
     for sql in [*TAKEN, *TAKEN_OF_UNITS]:
         if sql in TAKEN:
-            dpsql.query({"t": EMPTY}, sql, epsilon=1, params={"a": 1} if ":a" in sql else None, **FACTS)
+            dpsql.query(
+                {"t": EMPTY}, sql, epsilon=1, params={"a": 1} if ":a" in sql else None, auto_bounds=False, **FACTS
+            )
         else:
-            dpsql.query(units(0), sql, epsilon=1)
+            dpsql.query(units(0), sql, epsilon=1, auto_bounds=False)
         for node in parse(sql).select.walk():
             met.add(type(node))
             arguments |= {(type(node), name) for name, value in node.args.items() if value not in (None, False, [])}

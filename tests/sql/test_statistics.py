@@ -654,7 +654,7 @@ def test_auto_is_of_sums_and_not_of_groups(people: pd.DataFrame):
     with pytest.raises(UnknownGroups, match="has no public list"):
         dpsql.query(people, "SELECT MODE(u) FROM t", epsilon=1, bounds={"u": "auto"})
     with pytest.raises(MissingBounds, match='"r"'):
-        dpsql.query(people, "SELECT CORR(u, r) FROM t", epsilon=1, bounds={"u": "auto"})
+        dpsql.query(people, "SELECT CORR(u, r) FROM t", epsilon=1, bounds={"u": "auto"}, auto_bounds=False)
 
 
 # What is said where there are no bounds.
@@ -663,7 +663,7 @@ def test_auto_is_of_sums_and_not_of_groups(people: pd.DataFrame):
 def refused(sql: str, **facts: Any) -> MissingBounds:
     frame = pd.DataFrame({"u": [1, 2], "i": [1, 50], "x": [1.5, 2.5], "s": ["a", "b"]})
     with pytest.raises(MissingBounds) as refusal:
-        dpsql.query({"t": dpsql.Table(frame, **facts)}, sql, epsilon=1)
+        dpsql.query({"t": dpsql.Table(frame, **facts)}, sql, epsilon=1, auto_bounds=False)
     return refusal.value
 
 

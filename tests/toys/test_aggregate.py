@@ -121,7 +121,7 @@ def test_it_is_explained_refused_and_given_again_as_others_are():
         with pytest.raises(error, match=words):
             held.query(sql, epsilon=1)
     with pytest.raises(MissingBounds):
-        dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1)).query(SQL, epsilon=1)
+        dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1), auto_bounds=False).query(SQL, epsilon=1)
 
 
 def test_without_its_record_it_is_refused():

@@ -93,7 +93,7 @@ def test_its_range_bounds_a_sum():
     assert "APART(x, y)" in str(explained)
     (half_width,) = (each["interval_95"] for each in explained.to_dict()["columns"])
     assert half_width == pytest.approx(10 * math.log(20), rel=0.05)  # Laplace noise of scale 10: |x - y| <= 10
-    unbounded = dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1))
+    unbounded = dpsql.Session({"t": FRAME}, budget=dpsql.Budget(1), auto_bounds=False)
     with pytest.raises(MissingBounds):
         unbounded.query("SELECT SUM(APART(x, y)) FROM t", epsilon=1)
 

@@ -36,7 +36,7 @@ from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import Aggregate, Query
 from dpsql.release.bounds.candidates import Intervals, WeightedCandidates
-from dpsql.schema.columns import Type
+from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 
@@ -44,6 +44,8 @@ SHARE = Fraction(3, 10)
 """The part of a query's epsilon that its bounds cost."""
 SURE = 0.95
 """How sure it is that no more rows are clipped than is said."""
+_LOWEST = {Type.INTEGER: 2.0, Type.REAL: 2.0**-4}
+"""Bounds that are no larger come out in 99 of 100 searches without any row."""
 _WORTH = Fraction(3, 4)
 """Half an octave wider is worth so many clipped rows, divided by the epsilon of the search,"""
 _LEAST_WORTH = Fraction(1, 160)
@@ -118,25 +120,63 @@ class Search:
         widest = self.intervals.widest
         return 0 if drawn.lower <= widest.lower else most, 0 if drawn.upper >= widest.upper else most
 
+    def is_lowest(self, drawn: Interval) -> bool:
+        """Tell if drawn bounds are among those that come out where there are hardly any rows."""
+        return drawn != self.intervals.widest and drawn.magnitude <= _LOWEST[self.column.type]
+
+    def rows_enough(self, drawn: Interval) -> float:
+        """How many rows there have to be so that half of them are not beyond one of drawn bounds, with probability
+        `SURE`, if none lie beyond 2^32: by the proof of `clipped_at_most` with these bounds for the widest."""
+        if drawn == self.intervals.widest:
+            return -math.inf
+        worth, ends = float(self.worth), (-(2**32), 2**32)
+        widest = self.intervals.outer or Interval(*(ends if self.intervals.whole else map(float, ends)))
+        odds = math.log(self.intervals.weight(worth) / (1 - SURE)) + self.intervals.penalty(widest, worth)
+        return 2 * odds / float(self.rate)
+
+    def rows_needed(self, drawn: Interval) -> float:
+        """How many rows make up for the penalty of drawn bounds: with fewer these are hardly drawn for their rows."""
+        return self.intervals.penalty(drawn, float(self.worth)) / float(self.rate)
+
 
 @dataclass(frozen=True)
 class ChosenBounds:
     """A column whose bounds were chosen, the bounds, what the choice cost, and how many rows they clip at most, below
-    and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen)."""
+    and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen). `lowest`,
+    `rows_needed`, `rows_enough`: as of `Search`; `free`: they are no bounds near 0; `rows`: how many of one unit were
+    searched at most."""
 
     column: Column
     held: Interval
     cost: Cost
     clipped: tuple[int, int] = (0, 0)
+    lowest: bool = False
+    free: bool = False
+    rows_needed: float = 0.0
+    rows_enough: float = -math.inf
+    rows: int = 1
+
+    @classmethod
+    def of(cls, search: Search, held: Interval, drawn: Interval) -> ChosenBounds:
+        """The bounds that were drawn by a search, and those that values are held in."""
+        return cls(
+            search.column,
+            held,
+            search.cost,
+            search.clipped_at_most(drawn),
+            search.is_lowest(drawn),
+            drawn not in search.intervals.named[0],
+            search.rows_needed(drawn),
+            search.rows_enough(drawn),
+            search.rows,
+        )
 
     @property
-    def told(self) -> str:
-        """Whose the intervals are, in words."""
+    def clipped_in_words(self) -> str:
+        """How many rows are clipped."""
         below, above = self.clipped
-        return (
-            f"intervals are of the clipped values; at most {above:,} rows lie above and {below:,} below "
-            f"({SURE:.0%}; not counting any beyond {widest(self.column).magnitude:.2g})"
-        )
+        beyond = f"not counting any beyond {widest(self.column).magnitude:.2g}"
+        return f"at most {above:,} rows lie above and {below:,} below ({SURE:.0%}; {beyond})"
 
     def __str__(self) -> str:
         return f"{self.column} to [{float(self.held.lower):.6g}, {float(self.held.upper):.6g}]"
@@ -185,9 +225,9 @@ class Searches(MeasurementNotes):
         return tuple(intervals)
 
 
-def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
+def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> tuple[Column, ...]:
     """The columns whose bounds a query chooses: declared "auto", in aggregates that need bounds and have none but those
-    that are declared for the choice."""
+    that are declared for the choice. auto_bounds: columns of private tables without any bounds too."""
     tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
     loose: dict[Column, None] = {}
     for each in query.plan.aggregations:
@@ -195,9 +235,8 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
             continue
         for argument in each.arguments:
             for column in _of_values(argument):
-                table = tables.get(column.table)
-                column_schema = table.by_name.get(column.name.casefold()) if table is not None else None
-                if column_schema is None or not column_schema.auto:
+                column_schema = _loose_schema(column, tables.get(column.table), auto_bounds=auto_bounds)
+                if column_schema is None:
                     continue
                 if column_schema.bounds is None or each.kind.chosen:  # a draw needs no more than a range
                     needed = not fact(argument, known).limited and not fact(column, known).limited
@@ -206,6 +245,15 @@ def loose_columns(query: Query, known: Known) -> tuple[Column, ...]:
                 if needed:
                     loose[column] = None
     return tuple(loose)
+
+
+def _loose_schema(column: Column, table: TableSchema | None, *, auto_bounds: bool) -> ColumnSchema | None:
+    """The stored column whose bounds a query may choose; None of other columns."""
+    stored = None if table is None else table.by_name.get(column.name.casefold())
+    if table is None or stored is None:
+        return None
+    undeclared = auto_bounds and stored.bounds is None and stored.type.numeric and not table.public
+    return stored if stored.auto or undeclared else None
 
 
 def _would_be_loose(argument: Expr, column: Column, known: Known) -> bool:

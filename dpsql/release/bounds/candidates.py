@@ -159,6 +159,18 @@ class Intervals:
         ones, and of the free ones by scale and length, for each class; `worth`: of half an octave."""
         return _penalties(self, worth)
 
+    def penalty(self, held: Interval, worth: float) -> float:
+        """How much less one candidate weighs than the least bounds, as in `penalties`; 0 of any other interval."""
+        named, free = self.penalties(worth)
+        if held in self.named[0]:
+            return float(named[self.named[0].index(held)])
+        width, fitting = float(held.upper) - float(held.lower), []
+        for scale, length in free:
+            j = float(held.lower) / math.ldexp(1.0, scale)
+            if width == math.ldexp(length, scale) and j.is_integer():
+                fitting.append(float(free[scale, length][self.far(np.array([int(j)]), length)[0]]))
+        return min(fitting, default=0.0)
+
     def weight(self, worth: float) -> float:
         """What all candidates weigh together, at most."""
         return float(np.exp(-self.penalties(worth)[0]).sum()) + _FREE

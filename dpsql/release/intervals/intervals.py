@@ -53,7 +53,17 @@ def interval(
         return None
     given = threshold_of(release) if given is None else given
     bounds = _of_all_rows(release, released, expr, level, given)
+    if bounds is not None and reads_meaningless(release, expr):
+        return np.full(released.groups, -np.inf), np.full(released.groups, np.inf)
     return None if bounds is None else interval_around(release, released, expr, bounds)
+
+
+def reads_meaningless(release: Release, expr: Expr) -> bool:
+    """Tell if an expression reads an aggregation that is NULL since no bounds were found for it."""
+    first = len(release.query.plan.keys)
+    return bool(release.meaningless) and any(
+        isinstance(each, Slot) and each.index - first in release.meaningless for each in walk(expr)
+    )
 
 
 def _of_all_rows(

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Column, Expr, IntervalEnd, Report, Slot, Vector
+from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector
 from dpsql.plan.order import order_of
-from dpsql.plan.query import Finish
+from dpsql.plan.query import Finish, GroupKey
 from dpsql.plan.whole_outputs import whole_type
 from dpsql.release.intervals.averages import empty_below
 from dpsql.release.intervals.conditions import Meaning, conditions, is_noisy, of_having, sources
-from dpsql.release.intervals.intervals import interval
+from dpsql.release.intervals.intervals import interval, reads_meaningless
 from dpsql.release.intervals.shown_conditions import ShownCondition, threshold_of
 from dpsql.release.output.estimate import estimate
 from dpsql.release.output.integers import as_array, outward
@@ -84,6 +84,8 @@ def _finish(release: Release, released: ReleasedValues) -> Answer:
     given = ranked(release, release.once(_given), query.finish, len(places), _no_column)
     read = _reader(release, released, slots, given)
     keys = slots[: len(query.plan.keys)]
+    if not query.finish.order:
+        keys = [in_listed_order(*each) for each in zip(query.plan.keys, keys, strict=True)]
     outputs = [shown_output(release, released, each.expr, read, whole) for each in query.finish.outputs]
     answer = Answer(
         tuple(each.name for each in query.finish.outputs),
@@ -96,6 +98,29 @@ def _finish(release: Release, released: ReleasedValues) -> Answer:
     )
     by = [_ordered(term.expr, read, released.groups, whole) for term in query.finish.order]
     return arranged(answer, query.finish, places, keys, by)
+
+
+def in_listed_order(key: GroupKey, vector: Vector) -> Vector:
+    """A key's values as their places in its declared list, or of CASE among its branches: rows are in that order where
+    the text has no ORDER BY. NULL that is not listed is last. Of other keys the values themselves."""
+    listed = key.values if key.listed else branch_values(key.expr)
+    if listed is None:
+        return vector
+    places: dict[object, int] = {}
+    for value in listed:
+        places.setdefault(value, len(places))
+    cells = zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)
+    last = len(places)
+    return Vector(np.array([places.get(cell if valid else None, last) for cell, valid in cells], dtype=np.int64))
+
+
+def branch_values(expr: Expr) -> tuple[object, ...] | None:
+    """The constants that CASE gives, in the order of its branches; None of other expressions."""
+    if not isinstance(expr, Call) or expr.function.name != "case":
+        return None
+    values = [*expr.args[1::2], *expr.args[-1:]]
+    constants = tuple(each.value for each in values if isinstance(each, Literal) and each.value is not None)
+    return constants if all(isinstance(each, Literal) for each in values) else None
 
 
 def _given(release: Release) -> ShownCondition:
@@ -165,8 +190,10 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 def slot_vectors(release: Release, released: ReleasedValues) -> list[Vector]:
     """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
     below = empty_below(release, released.groups)
-    estimates = zip(release.estimates, below, strict=True)
-    found = [*released.keys, *(estimate(each, released.values, least) for each, least in estimates)]
+    values = [estimate(each, released.values, least) for each, least in zip(release.estimates, below, strict=True)]
+    for place in release.meaningless:
+        values[place] = Vector(np.zeros_like(values[place].values), np.zeros(released.groups, dtype=bool))
+    found = [*released.keys, *values]
     for levels in release.told.levels:
         found += levels.groupings(released.groups)
     return found
@@ -225,7 +252,10 @@ def shown_output(
     kind = whole_type(expr, whole.keys())
     if kind is None:
         return expr.type, evaluate(expr, read, released.groups)
-    return kind, as_type(rounded_vector(release, released, expr, read), kind)
+    vector = as_type(rounded_vector(release, released, expr, read), kind)
+    if not reads_meaningless(release, expr):
+        return kind, vector
+    return kind, Vector(vector.values, evaluate(expr, read, released.groups).where_valid() & vector.where_valid())
 
 
 def _ordered(expr: Expr, read: Read, size: int, whole: Whole) -> Vector:

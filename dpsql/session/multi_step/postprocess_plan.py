@@ -10,6 +10,7 @@ from dpsql.answer.result import Result, result_of
 from dpsql.plan.query_plan import Postprocess, ReleasePlan, handed
 from dpsql.postprocess.database import Statement, run
 from dpsql.postprocess.frames import Frame, no_rows
+from dpsql.release.found_bounds import judged
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.frozen import dataclass
 from dpsql.session.multi_step.release_frames import frame_of
@@ -71,7 +72,7 @@ class PostprocessPlan:
         frames = dict(self.public)
         for at, step, finish in zip(self.places, self.plans, self.finishes, strict=True):
             if at in self.needs(place):
-                frames[step.relation] = frame_of(step, finish.settled(released[at].bounds), released[at])
+                frames[step.relation] = frame_of(step, judged(finish, released[at]), released[at])
         rows = []
         for each, statement in zip(inputs, self.inputs[place], strict=True):
             known = {header.name: frames.get(header.name, no_rows(header)) for header in statement.relations}
@@ -83,8 +84,7 @@ class PostprocessPlan:
         answers: list[Result] = []
         for place, release in zip(self.places, self.finishes, strict=True):
             if place in released:
-                settled = release.settled(released[place].bounds)
-                answers.append(result_of(settled, released[place], ""))
+                answers.append(result_of(judged(release, released[place]), released[place], ""))
         return tuple(answers)
 
     def explanation(self, releases: tuple[Release, ...]) -> ProgramExplanation:

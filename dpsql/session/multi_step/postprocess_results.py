@@ -14,6 +14,7 @@ from dpsql.errors import PostprocessFailed
 from dpsql.plan.query_plan import Postprocess, QueryPlan, handed
 from dpsql.postprocess.database import run
 from dpsql.postprocess.frames import Frame
+from dpsql.release.found_bounds import judged
 from dpsql.release.output.select import Answer
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.multi_step.postprocess_plan import PostprocessPlan
@@ -69,7 +70,7 @@ def result_of_program(
     answers: list[Result] = []
     drawn: list[ReleaseRows] = []
     for place, step, release in zip(plan.places, plan.plans, plan.finishes, strict=True):
-        settled = release.settled(released[place].bounds)
+        settled = judged(release, released[place])
         answers.append(result_of(settled, released[place], footer, replayed=replayed))
         drawn.append(ReleaseRows(step, answers[-1], frame_of(step, settled, released[place], answers[-1]._answer)))
     frames = {**plan.public, **{each.step.relation: each.frame for each in drawn}}

@@ -132,7 +132,7 @@ def catalog_of(
 ) -> tuple[Catalog, Contents]:
     """The catalog with the versions that this ledger gives, now that it is there (as of `versioned`)."""
     tables, contents = versioned(catalog.tables, sources, ledger, all_held=all_held)
-    return (Catalog(tables, public=catalog.public), contents) if contents else (catalog, contents)
+    return (replace(catalog, tables=tables), contents) if contents else (catalog, contents)
 
 
 def check_unchanged(release: Release, contents: Contents, *, paid: bool = False) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dpsql.errors import InvalidArgument, as_written
 from dpsql.executors.base import Store, engine_of
 from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.engine import PANDAS
@@ -113,3 +114,11 @@ def shown_in(tables: dict[str, TableSchema], zone: str) -> dict[str, TableSchema
     from dpsql.schema.zones import in_zone
 
     return in_zone(tables, zone)
+
+
+def chooses_bounds(word: object, schema: object = None) -> bool:
+    """Tell if queries choose bounds that nobody declared: unless the caller or the owner's file turns it off. Raises
+    InvalidArgument."""
+    if not isinstance(word, bool):
+        raise InvalidArgument(f"auto_bounds must be True or False, got {as_written(word)}.")
+    return word and bool(getattr(schema, "auto_bounds", True))

@@ -17,6 +17,7 @@ from dpsql.schema.column_declarations import plain
 from dpsql.schema.declaration import Declaration, resolve
 from dpsql.schema.frozen import dataclass
 from dpsql.sources.arrow import framed
+from dpsql.sources.frames import with_categories
 
 if TYPE_CHECKING:
     import os
@@ -34,7 +35,8 @@ class Table:
     """A DataFrame, or a table of pyarrow or Polars, and what its owner declares of it.
 
     bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public, or
-    an earlier answer with a column of that name; types: column -> "integer", "real", "decimal" (read as real),
+    an earlier answer with a column of that name, or "categories" for the list of its dtype; types: column -> "integer",
+    "real", "decimal" (read as real),
     "boolean", "text", "date" or "timestamp"; nullable: column -> False. Bounds and keys of dates are dates or ISO text.
 
     Words about texts, each column -> what it says: format: a format of dates, "%d/%m/%Y", or a list of them; decimal,
@@ -106,7 +108,7 @@ class Table:
             "delimiter": delimiter, "quote": quote, "header": header, "skip": skip, "multiline": multiline,
             "encoding": None if "encoding" in cells else encoding,
         }  # fmt: skip
-        declared = Declaration.of(bounds, keys, types, nullable, cells, **words)
+        declared = Declaration.of(bounds, with_categories(keys, frame), types, nullable, cells, **words)
         engine, frame, declared, origin = _opened(frame, declared, table, text)
         self._set(frame, declared.over(_remembered(frame)), origin)
         self._check(engine)

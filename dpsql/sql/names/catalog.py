@@ -36,7 +36,8 @@ class PublicValues(Protocol):
 @dataclass(frozen=True)
 class Catalog:
     """Tables by folded name. `any_name`: the one table answers to whatever name the query writes. `shown`, `values`:
-    what earlier releases of the statement show, by names that are no words of it."""
+    what earlier releases of the statement show, by names that are no words of it. `auto_bounds`: queries choose bounds
+    privately for columns without declared ones."""
 
     tables: Mapping[str, TableSchema]
     any_name: bool = False
@@ -45,12 +46,13 @@ class Catalog:
     values: Mapping[str, Column] = field(default_factory=dict)
     constants: Mapping[str, TableSchema] = field(default_factory=dict)
     """Those of one text: tables of its constants."""
+    auto_bounds: bool = False
 
     @cached_property
     def fingerprint(self) -> tuple[object, ...]:
         """All declared facts: the part of a plan's cache key that is not the query."""
         version = None if self.public is None else self.public.version
-        return (self.any_name, version, *(each.fingerprint for each in self.tables.values()))
+        return (self.any_name, self.auto_bounds, version, *(each.fingerprint for each in self.tables.values()))
 
     def find(self, name: str, span: Span | None) -> TableSchema:
         """The table of that name. Raises UnknownTable."""

@@ -1,0 +1,32 @@
+"""Rows that are in no group: those whose value of a key is none of the declared ones. A public fact, by the declaration
+alone: it is said whether there are such rows or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.core.sensitivity.stability import stability
+from dpsql.plan.facts import fact, known_of
+from dpsql.plan.query import GroupKey
+from dpsql.release.release import Release
+
+
+def uncounted_rows(release: Release) -> str:
+    """Which rows are left out, or counted as NULL, by declared lists of keys; "" where all rows are counted as they
+    are."""
+    if not stability(release.query.plan.input).by_unit:  # public rows
+        return ""
+    return "; ".join(part for key in release.query.plan.keys if key.listed for part in _of_key(release, key))
+
+
+def _of_key(release: Release, key: GroupKey) -> Iterator[str]:
+    values = key.values or ()
+    given = [each for each in values if each is not None]
+    those = f"none of the {len(given):,} declared values" if len(given) != 1 else "not the declared value"
+    rows = f"rows whose {key.name} is {those}"
+    if None in values:
+        yield f"{rows} are counted as NULL"
+    elif fact(key.expr, known_of(release.query.plan.input)).nullable:
+        yield f"{rows}, or NULL, are not counted"
+    else:
+        yield f"{rows} are not counted"
