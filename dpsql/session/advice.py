@@ -7,7 +7,7 @@ An error is raised in the words of the library: `epsilon=3`, `keys={"city": [...
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from dpsql.errors import DPSQLError
@@ -68,10 +68,16 @@ def _name(text: str) -> str:
     return text if _BARE.fullmatch(text) else f'"{text}"'
 
 
+def _in_file(declared: Iterable[tuple[str, str]], words: str) -> str:
+    """Declarations of columns, as an owner's file has them."""
+    lines = (f"{_name(name)} = {{ {words.format(value)} }}" for name, value in declared)
+    return f"{', '.join(lines)} in the schema file"
+
+
 _DECLARED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
-        r'\b(bounds)=\{"([^"]+)": \(([^()]*)\)\}',
-        lambda found: f"{_name(found[2])} = {{ bounds = [{found[3]}] }} in the schema file",
+        r'\bbounds=\{((?:"[^"]+": \([^()]*\)(?:, )?)+)\}',
+        lambda found: _in_file(re.findall(r'"([^"]+)": \(([^()]*)\)', found[1]), "bounds = [{}]"),
     ),
     (r'\bbounds="auto"', lambda _: 'bounds = "auto" in the schema file'),
     (
@@ -87,8 +93,10 @@ _DECLARED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda found: f"{_name(found[2])} = {{ {found[1]} = {found[3]} }} in the schema file",
     ),
     (
-        r'\bnullable=\{"([^"]+)": (True|False)\}',
-        lambda found: f"{_name(found[1])} = {{ nullable = {_TRUTH[found[2]]} }} in the schema file",
+        r'\bnullable=\{((?:"[^"]+": (?:True|False)(?:, )?)+)\}',
+        lambda found: _in_file(
+            [(name, _TRUTH[word]) for name, word in re.findall(r'"([^"]+)": (True|False)', found[1])], "nullable = {}"
+        ),
     ),
     (r'\bmax_matches=\{"([^"]+)": (\d+)\}', lambda found: f"max_matches = {{ {_name(found[1])} = {found[2]} }}"),
     (r"\b(unit|unique|partition|version)=(\"[^\"]*\"|\[[^]]*\])", lambda found: f"{found[1]} = {found[2]}"),

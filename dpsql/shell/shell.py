@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dpsql.answer.base import BaseResult
 from dpsql.errors import DPSQLError, InvalidArgument
+from dpsql.session.advice import Place, reworded
 from dpsql.shell.output.colours import dim
 from dpsql.shell.output.folding import folded
 from dpsql.shell.output.listing import listing_of
@@ -83,7 +84,8 @@ class Shell:
 
     def show(self, shown: Shown) -> None:
         """Write it in the mode to where answers go; below it or on standard error what it cost."""
-        notes = "\n".join(shown.notes) if isinstance(shown, BaseResult) else ""
+        place = Place.PROMPT if self.interactive else Place.COMMAND_LINE
+        notes = "\n".join(reworded(each, place) for each in shown.notes) if isinstance(shown, BaseResult) else ""
         target = self._once or self._output
         if target is not None:
             self._write_to(target, shown)

@@ -8,6 +8,7 @@ from typing import Any
 from dpsql.answer.html import WIDTH, marks_of
 from dpsql.remote.answers import RemoteResult
 from dpsql.schema.frozen import dataclass
+from dpsql.session.advice import Place, reworded
 
 MOST_ROWS, LONGEST = 500, 200
 
@@ -37,7 +38,8 @@ class PageTable:
         ]
         heads = [(shortened(head), right) for head, right in zip(cells.heads, cells.numeric, strict=True)]
         cut = any(len(text) > LONGEST for texts in (cells.heads, *cells.rows) for text in texts)
-        return cls(heads, rows, result.notes, cells.left_out, cut)
+        notes = [reworded(each, Place.PAGE) for each in result.notes]
+        return cls(heads, rows, notes, cells.left_out, cut)
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
