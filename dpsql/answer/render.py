@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.answer.number_format import interval_texts, plain_texts, printable, value_texts
 from dpsql.release.intervals.intervals import Bounds
@@ -14,6 +15,7 @@ from dpsql.release.output.select import Answer
 from dpsql.schema.frozen import dataclass
 
 UNKNOWN = "unknown"
+
 
 @dataclass(frozen=True)
 class Span:
@@ -47,7 +49,7 @@ class Cells:
         most_rows: int | None = None,
         simulated: Collection[str] = (),
         units: Mapping[str, float] | None = None,
-        unknown: Mapping[str, Array] | None = None,
+        unknown: Mapping[str, NDArray[np.bool_]] | None = None,
     ) -> Cells:
         """One column for each key, value and interval for each aggregate; all rows, or the first. simulated: the
         columns whose intervals are simulated. units: smallest meaningful differences of columns without intervals.
@@ -116,7 +118,7 @@ def _cells(
     level: float,
     simulated: Collection[str],
     units: Mapping[str, float],
-    unknown: Mapping[str, Array],
+    unknown: Mapping[str, NDArray[np.bool_]],
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     heads: list[str] = []
     columns: list[list[str]] = []

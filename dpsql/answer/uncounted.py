@@ -21,8 +21,8 @@ def uncounted_rows(release: Release) -> str:
 
 def _of_key(release: Release, key: GroupKey) -> Iterator[str]:
     values = key.values or ()
-    given = [each for each in values if each is not None]
-    those = f"none of the {len(given):,} declared values" if len(given) != 1 else "not the declared value"
+    given = len(values) - (None in values)
+    those = f"none of the {given:,} declared values" if given != 1 else "not the declared value"
     rows = f"rows whose {key.name} is {those}"
     if None in values:
         yield f"{rows} are counted as NULL"

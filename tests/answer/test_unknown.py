@@ -19,7 +19,7 @@ LINE = (
 
 
 def cells(result: dpsql.Result, head: str) -> list[str]:
-    words = result.in_words()
+    words = result._text_cells()
     return [row[words.heads.index(head)] for row in words.rows]
 
 

@@ -106,12 +106,14 @@ def in_listed_order(key: GroupKey, vector: Vector) -> Vector:
     listed = key.values if key.listed else branch_values(key.expr)
     if listed is None:
         return vector
+    pairs = zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)
+    cells = [cell if valid else None for cell, valid in pairs]
+    shown = set(cells)  # the list may be far longer
     places: dict[object, int] = {}
-    for value in listed:
-        places.setdefault(value, len(places))
-    cells = zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)
-    last = len(places)
-    return Vector(np.array([places.get(cell if valid else None, last) for cell, valid in cells], dtype=np.int64))
+    for place, value in enumerate(listed):
+        if value in shown:
+            places.setdefault(value, place)
+    return Vector(np.array([places.get(cell, len(listed)) for cell in cells], dtype=np.int64))
 
 
 def branch_values(expr: Expr) -> tuple[object, ...] | None:
