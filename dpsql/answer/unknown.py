@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpsql.answer.explanation_builder import LEVEL
 from dpsql.plan.expressions import Expr, Slot, columns
 from dpsql.plan.facts import fact, known_of
+from dpsql.release.bounds.auto_bounds import clamped
 from dpsql.release.choices import Draw
 from dpsql.release.intervals.intervals import Bounds
 from dpsql.release.output.select import Answer
@@ -103,13 +104,9 @@ def _counts(release: Release, released: ReleasedValues, expr: Expr | None) -> ND
     assert isinstance(expr, Slot)  # it has an estimate
     aggregations = release.query.plan.aggregations
     chosen = aggregations[expr.index - len(release.query.plan.keys)].argument
+    same = {None, chosen, *(each.column for each in release.bounds if clamped(each.column, each.held) == chosen)}
     for each, estimate in zip(aggregations, release.estimates, strict=True):
-        if (
-            each.kind.counts
-            and not each.kind.distinct
-            and each.argument in (None, chosen)
-            and estimate.count is not None
-        ):
+        if each.kind.counts and not each.kind.distinct and each.argument in same and estimate.count is not None:
             counts: NDArray[np.float64] = released.values[estimate.count]
             return counts
     return None

@@ -16,7 +16,7 @@ from dpsql.plan.facts import known_of
 from dpsql.plan.nodes import Join, Mark, Source, nodes_of
 from dpsql.plan.options import Options
 from dpsql.plan.query import Query
-from dpsql.release.bounds.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest
+from dpsql.release.bounds.auto_bounds import SHARE, clamped, clipped, loose_columns, searches_of, widest, with_count
 from dpsql.release.calibrate import calibrate
 from dpsql.release.release import Release
 from dpsql.schema.frozen import dataclass
@@ -49,6 +49,7 @@ def planned(
     if not loose:
         analysis = analyse(query.plan, neighbours, options)
         return calibrate(query, analysis, allowed(), strategy=strategy, mechanism=mechanism, options=options)
+    query = with_count(query, loose, allowed()) if auto_bounds else query
     plans = _Plans(query, loose, neighbours, options, strategy, allowed())
     first = None
     try:

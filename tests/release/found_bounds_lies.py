@@ -41,8 +41,8 @@ NEIGHBOURS = ([40] * ROWS, [40] * (ROWS - 1), [*[40] * ROWS, 40], [*[40] * ROWS,
 
 
 def nulls_of(cells: list[Any]) -> int:
-    """In how many of `DRAWS` draws the average of a table is NULL: search, noise and decision as a query has them. Plans
-    and weights, which are the same in all draws, are made once."""
+    """In how many of `DRAWS` draws the average of a table is NULL, with search, noise and decision as a query has them.
+    Plans and weights, which are the same in all draws, are made once."""
     frame = pd.DataFrame({"x": pd.Series(cells, dtype="Int64")})
     session = dpsql.Session({"t": frame}, budget=dpsql.Budget(EPSILON))
     release = session.explain(SQL, epsilon=EPSILON).release
@@ -111,6 +111,16 @@ def the_search_is_part_of_the_price() -> None:
     assert sum((each.epsilon or Fraction(0) for each in parts), Fraction(0)) == release.cost.epsilon == 1
     settled = release.settled((release_plan.widest(release.searches.searches[0].column),))
     assert sum((each.cost.epsilon or Fraction(0) for each in settled.shares), Fraction(0)) <= Fraction(7, 10)
+
+
+def medians_are_counted_at_a_price() -> None:
+    """A median of an undeclared column has a noisy count next to it, within the cost of the query."""
+    session = dpsql.Session({"t": pd.DataFrame({"x": [40] * 9})}, budget=dpsql.Budget(1))
+    release = session.explain("SELECT MEDIAN(x) FROM t", epsilon=1).release
+    parts = [*(each.cost for each in release.searches.searches), *(each.cost for each in release.shares)]
+    parts += [each.cost for each in release.draws]
+    assert [each.epsilon for each in parts] == [Fraction(3, 10), Fraction(7, 50), Fraction(14, 25)]
+    assert release.cost.epsilon == 1
 
 
 def the_owner_is_heard() -> None:
@@ -187,6 +197,11 @@ def chosen_bounds_are_planned_at_the_whole_epsilon(patch: Patch) -> None:
     patch.setattr(release_plan._Plans, "of", lambda self, bounds, law, _=None: honest(self, bounds, law, self.allowed))
 
 
+def medians_are_not_counted(patch: Patch) -> None:
+    """Nothing tells if a median has any rows."""
+    patch.setattr(release_plan, "with_count", lambda query, *_: query)
+
+
 def only_the_caller_is_heard(patch: Patch) -> None:
     """The owner's file is not asked."""
     patch.setattr(sessions, "chooses_bounds", lambda word, _schema=None: word)
@@ -222,6 +237,7 @@ LIES: list[tuple[Lie, Check]] = [
     (all_bounds_count_as_found, few_rows_are_null),
     (the_search_leaves_everything, the_search_is_part_of_the_price),
     (chosen_bounds_are_planned_at_the_whole_epsilon, the_search_is_part_of_the_price),
+    (medians_are_not_counted, medians_are_counted_at_a_price),
     (only_the_caller_is_heard, the_owner_is_heard),
     (declared_columns_are_loose, declared_bounds_win),
     (categories_are_those_that_occur, categories_are_the_dtypes),

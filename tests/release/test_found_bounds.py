@@ -68,6 +68,24 @@ def test_enough_rows_give_numbers(kind: str, rows: int, epsilon: float) -> None:
         assert result.item() == pytest.approx(frame["x"].mean(), rel=0.9)
 
 
+@pytest.mark.parametrize("how", [{"epsilon": 1}, {"rho": 0.1}], ids=str)
+def test_medians_have_a_count_that_decides(how: dict[str, Any]) -> None:
+    median = "SELECT MEDIAN(x) AS m FROM t"
+    shown = 0
+    for seed in range(12):
+        result = dpsql.query(rows_of("ages", 5, seed), median, **how)
+        (cell,) = result.in_words().rows[0]
+        shown += cell not in ("NULL", "unknown")
+    assert shown <= 1
+    result = dpsql.query(rows_of("ages", 3_000), median, **how)
+    assert result.item() == pytest.approx(54, abs=8)
+    assert [str(each) for each in result._release.query.plan.aggregations][1].startswith("COUNT(x")
+    declared = dpsql.query(rows_of("ages", 3_000), median, bounds={"x": (0, 100)}, **how)
+    assert len(declared._release.query.plan.aggregations) == 1
+    both = dpsql.query(rows_of("ages", 3_000), "SELECT MEDIAN(x) AS m, COUNT(*) AS n FROM t", **how)
+    assert len(both._release.query.plan.aggregations) == 2
+
+
 def test_only_what_is_made_of_the_column_is_null() -> None:
     sql = "SELECT k, COUNT(*) AS n, AVG(x) AS a, SUM(x) AS s, MEDIAN(x) AS m, SUM(x) + COUNT(*) AS c FROM t GROUP BY k"
     result = dpsql.query(rows_of("ages", 30), sql, epsilon=1, keys={"k": ["a", "b"]})
