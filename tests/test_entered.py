@@ -11,12 +11,12 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 166,
-    "functions, first question": 1_345,
-    "files, known question": 58,
-    "functions, known question": 340,
-    "modules of dpsql.query": 217,
-    "modules after a first question": 271,
+    "files, first question": 167,
+    "functions, first question": 1_370,
+    "files, known question": 59,
+    "functions, known question": 345,
+    "modules of dpsql.query": 223,
+    "modules after a first question": 274,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
 warm: (\d+) files, (\d+) functions

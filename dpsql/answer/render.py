@@ -55,7 +55,7 @@ class Cells:
         columns whose intervals are simulated. units: smallest meaningful differences of columns without intervals.
         unknown: by column the rows that print as `unknown`."""
         shown = _shortened(answer, bounds, most_rows)
-        heads, rows, numeric = _cells(*shown, level, simulated, units or {}, unknown or {})
+        heads, rows, numeric = _cells(*shown, level, simulated, units or {}, unknown=unknown or {})
         limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
         spans = zip(limits, _spans(answer, bounds, len(rows)), strict=True)
         drawn = tuple(Span(place, *each) for place, each in spans if each is not None)
@@ -118,6 +118,7 @@ def _cells(
     level: float,
     simulated: Collection[str],
     units: Mapping[str, float],
+    *,
     unknown: Mapping[str, NDArray[np.bool_]],
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     heads: list[str] = []
