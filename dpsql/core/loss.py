@@ -116,6 +116,8 @@ class Allowance:
     rho: Fraction | None = None
     concentrated: bool = False
     """Whether it is paid where rhos alone are added up, so that a pair is to be worth as little rho as it can be."""
+    bounded_range: bool = False
+    """All draws are by the exponential mechanism, whose rho is the smaller one."""
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):

@@ -107,13 +107,15 @@ class _Plans:
         expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
         of `first`."""
         for intervals in _wider(bounds, self.limits):
-            try:
-                after = self.of(intervals, law)
-            except (QueryRefused, InvalidPrivacyParameter):
-                continue
-            if after.cost.join(first.cost) == first.cost:
-                declared = partial(self.of, intervals, law, self.allowed)
-                return replace(after, as_declared=declared), intervals
+            rest = _rest(self.allowed)
+            for allowed in (rest, replace(rest, bounded_range=True)):  # draws among few values may have a larger rho
+                try:
+                    after = self.of(intervals, law, allowed)
+                except (QueryRefused, InvalidPrivacyParameter):
+                    continue
+                if after.cost.join(first.cost) == first.cost:
+                    declared = partial(self.of, intervals, law, self.allowed)
+                    return replace(after, as_declared=declared), intervals
         return first, self.limits
 
 

@@ -56,6 +56,8 @@ class Grant:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     normal: type[DiscreteGaussian | RoundedGaussian] = DiscreteGaussian
+    bounded_range: bool = False
+    """All choices are by the exponential mechanism."""
 
     def part(self, share: Fraction) -> Grant:
         """A share of it. Epsilons add up, and so do rhos: the epsilon of a share of rho is that of its square root
@@ -100,7 +102,7 @@ class Grant:
         rho is a quarter of what its epsilon alone would imply. With `bounded_range` they are that either way: among
         candidates that are too many to be looked at one by one. They have the smaller rho as well then."""
         if self.rho is None:
-            name = "exponential" if bounded_range else "permute_and_flip"
+            name = "exponential" if bounded_range or self.bounded_range else "permute_and_flip"
             law = ChoiceSequence(name, self.epsilon, draws, pure=True)
             return CalibratedNoise(law, _charged(law.loss, Cost.of(self.epsilon)), Pure(self.epsilon))
         law = ChoiceSequence("exponential", root_below(8 * draws * self.rho), draws, self.rho)
@@ -112,8 +114,9 @@ def grant(allowance: Allowance, epsilon: Fraction | None = None, delta: Fraction
     concentrated = allowance.concentrated or allowance.rho is not None
     law: type[DiscreteGaussian | RoundedGaussian] = DiscreteGaussian if concentrated else RoundedGaussian
     if epsilon is None:
-        return Grant(allowance.pure, delta, allowance.rho, law)
-    return Grant(epsilon, delta, None if allowance.rho is None else epsilon**2 / 2, law)
+        return Grant(allowance.pure, delta, allowance.rho, law, allowance.bounded_range)
+    rho = None if allowance.rho is None else epsilon**2 / 2
+    return Grant(epsilon, delta, rho, law, allowance.bounded_range)
 
 
 def _charged(loss: Cost, granted: Cost) -> Cost:

@@ -178,7 +178,7 @@ _NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
     Staircase: form("staircase", "scale=exact_scale", "width", "inner", apart=["epsilon"]),
     TruncatedGeometric: form("truncated geometric", "epsilon", "delta", "groups", "least"),
     Cost: form("cost", "epsilon", "delta", "rho", "hidden"),
-    Allowance: form("allowed", "epsilon", "delta", "rho", apart=["concentrated"]),
+    Allowance: form("allowed", "epsilon", "delta", "rho", apart=["concentrated", "bounded_range"]),
 }
 _MEASURED: dict[type, Form] = {
     Coordinate: form(
