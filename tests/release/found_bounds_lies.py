@@ -45,7 +45,7 @@ def nulls_of(cells: list[Any]) -> int:
     Plans and weights, which are the same in all draws, are made once."""
     frame = pd.DataFrame({"x": pd.Series(cells, dtype="Int64")})
     session = dpsql.Session({"t": frame}, budget=dpsql.Budget(EPSILON))
-    release = session.explain(SQL, epsilon=EPSILON).release
+    release = session.explain(SQL, epsilon=EPSILON)._release
     executor = executor_of(session._stores, session._engine)
     exact = cache(lambda plan: executor.execute(plan, bytes(32)))
     settled = cache(release.settled)
@@ -91,7 +91,7 @@ def released_values_decide() -> None:
     for rows in (0, 1, 4_000):
         session = dpsql.Session({"t": frame.head(rows)}, budget=dpsql.Budget(EPSILON))
         session.query(SQL, epsilon=EPSILON)
-        plan = session.explain(SQL, epsilon=EPSILON).release
+        plan = session.explain(SQL, epsilon=EPSILON)._release
         assert found_bounds.judged(plan, released).meaningless == frozenset()
         none = ReleasedValues(released.keys, np.zeros_like(released.values), bounds=released.bounds)
         assert found_bounds.judged(plan, none).meaningless == {0}
@@ -106,7 +106,7 @@ def few_rows_are_null() -> None:
 def the_search_is_part_of_the_price() -> None:
     """A query with chosen bounds costs what was asked, search and noise together."""
     session = dpsql.Session({"t": pd.DataFrame({"x": [40] * 9})}, budget=dpsql.Budget(1))
-    release = session.explain(SQL, epsilon=1).release
+    release = session.explain(SQL, epsilon=1)._release
     parts = [*(each.cost for each in release.searches.searches), *(share.cost for share in release.shares)]
     assert sum((each.epsilon or Fraction(0) for each in parts), Fraction(0)) == release.cost.epsilon == 1
     settled = release.settled((release_plan.widest(release.searches.searches[0].column),))
@@ -116,7 +116,7 @@ def the_search_is_part_of_the_price() -> None:
 def medians_are_counted_at_a_price() -> None:
     """A median of an undeclared column has a noisy count next to it, within the cost of the query."""
     session = dpsql.Session({"t": pd.DataFrame({"x": [40] * 9})}, budget=dpsql.Budget(1))
-    release = session.explain("SELECT MEDIAN(x) FROM t", epsilon=1).release
+    release = session.explain("SELECT MEDIAN(x) FROM t", epsilon=1)._release
     parts = [*(each.cost for each in release.searches.searches), *(each.cost for each in release.shares)]
     parts += [each.cost for each in release.draws]
     assert [each.epsilon for each in parts] == [Fraction(3, 10), Fraction(7, 50), Fraction(14, 25)]

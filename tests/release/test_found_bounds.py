@@ -118,7 +118,7 @@ def test_two_steps_over_one_release_keep_their_own_outputs() -> None:
 def test_the_decision_follows_from_what_was_released() -> None:
     """Released values that went through the bytes of a ledger decide alike, and no table is at hand then."""
     session = dpsql.Session({"t": rows_of("ages", 0)}, budget=dpsql.Budget(9))
-    release = session.explain(AVERAGE, epsilon=1).release
+    release = session.explain(AVERAGE, epsilon=1)._release
     for rows in (20, 400):
         released = dpsql.query(rows_of("ages", rows), AVERAGE, epsilon=1)._released
         again = from_bytes(to_bytes(released))
