@@ -74,7 +74,7 @@ def test_medians_have_a_count_that_decides(how: dict[str, Any]) -> None:
     shown = 0
     for seed in range(12):
         result = dpsql.query(rows_of("ages", 5, seed), median, **how)
-        (cell,) = result.in_words().rows[0]
+        (cell,) = result._text_cells().rows[0]
         shown += cell not in ("NULL", "unknown")
     assert shown <= 1
     result = dpsql.query(rows_of("ages", 3_000), median, **how)
