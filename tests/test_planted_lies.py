@@ -43,6 +43,7 @@ from dpsql.errors import BudgetExceeded, InternalError
 from dpsql.executors.keyed_hash import limbs_of
 from dpsql.executors.pandas import blockwise, database, evaluation, groups, relations
 from dpsql.executors.pandas import executor as pandas
+from dpsql.executors.pandas.columns import blocks
 from dpsql.executors.pandas.columns import declared_columns as columns
 from dpsql.executors.pandas.hashing import hash_key, hash_vector
 from dpsql.executors.pandas.joins import pairing
@@ -51,7 +52,7 @@ from dpsql.executors.pandas.sums import accumulators
 from dpsql.executors.pandas.units import kept_rows, unit_groups, unit_sums
 from dpsql.plan import expressions, facts, functions, nodes
 from dpsql.plan.expressions import Fact, Vector
-from dpsql.plan.functions import conditional
+from dpsql.plan.functions import arithmetic, conditional
 from dpsql.release import calibrate as release_calibrate
 from dpsql.release import plan as release_planned
 from dpsql.release.output import select as finish
@@ -135,6 +136,23 @@ def drop_the_clip(patch: Patch) -> None:
 
     patch.setattr(accumulators, "lattice_steps", steps)
     patch.setattr(columns, "_enforce", lambda vector, _column: vector)
+
+
+def forget_that_opposites_overflow(patch: Patch) -> None:
+    """-x and ABS(x) are NULL for the least integer, and it is said that they never are."""
+    patch.setattr(arithmetic, "_reaches_least", lambda _known: False)
+
+
+def read_unsigned_numbers_modulo(patch: Patch) -> None:
+    """A number above all of 64 bits with a sign is a negative one, which no bound holds."""
+    honest = blocks.numbers
+
+    def numbers(values: Any, valid: Any, kind: Type, fill: Any, *, clips: bool = False) -> Vector:
+        return honest(values.view(np.int64) if values.dtype == np.uint64 else values, valid, kind, fill, clips=clips)
+
+    patch.setattr(blocks, "numbers", numbers)
+    patch.setattr(columns, "_enforce", lambda vector, _column: vector)
+    patch.setattr(accumulators, "lattice_steps", lambda part, vector: vector.values.astype(np.int64) - int(part.origin))
 
 
 def add_a_null_as_the_lower_end(patch: Patch) -> None:
@@ -652,6 +670,8 @@ LIES: list[tuple[Lie, Callable[[], None]]] = [
     (let_a_filter_keep_every_row, rules("filtered count, bounded")),
     (drop_the_clip, rules("sum, unbounded")),
     (drop_the_clip, rules("average of integers, unbounded")),
+    (forget_that_opposites_overflow, checks.check_extremes),
+    (read_unsigned_numbers_modulo, checks.check_extremes),
     (add_a_null_as_the_lower_end, rules("nullable average, unbounded")),
     (forget_that_a_changed_row_opens_a_second_group, rules("counts by group, bounded")),
     (forget_that_a_changed_row_opens_a_second_group, checks.check_thresholds),

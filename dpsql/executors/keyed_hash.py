@@ -32,6 +32,7 @@ from dpsql.plan.query import GroupKey
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import INT64
 
 PRIME = 2**31 - 1
 LIMB = 30
@@ -125,7 +126,6 @@ class Limbs:
 UNIT_LIMBS = Limbs(Form.WHOLE, -(2**63), 2**63 - 1)
 """Of a unit that is no text, and a whole number of 64 bits; of any other value those of NULL. The two limbs of a TEXT
 follow: of a whole number those of NULL, of any other value those of its exact text (`exact_values.canonical`)."""
-_INTEGERS = 2**62
 
 
 def limbs_of(kind: Type) -> Limbs:
@@ -139,7 +139,7 @@ def limbs_of(kind: Type) -> Limbs:
     if kind is Type.BOOLEAN:
         return Limbs(Form.WHOLE, 0, 1)
     if kind is Type.INTEGER:
-        return Limbs(Form.WHOLE, -_INTEGERS, _INTEGERS)
+        return Limbs(Form.WHOLE, int(INT64.lower), int(INT64.upper))
     range_of = DAYS if kind is Type.DATE else MICROSECONDS
     return Limbs(Form.WHOLE, int(range_of.lower), int(range_of.upper))
 

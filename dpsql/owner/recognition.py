@@ -19,8 +19,10 @@ import pandas as pd
 from dpsql.executors.pandas.columns.object_cells import Moment, plain_cell
 from dpsql.schema.cell_format import format_of
 from dpsql.schema.columns import Type
+from dpsql.schema.declaration import StoredColumn
 from dpsql.schema.formatted_values import text_reader
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import INT64
 from dpsql.schema.text_values import BLANKS, read_boolean, read_day, read_moment, read_real
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,15}\s*")
@@ -88,10 +90,26 @@ def proposal_of_objects(cells: pd.Series) -> Proposal:
     if all(isinstance(value, bool) for value in present):
         return Proposal(Type.BOOLEAN)
     if all(isinstance(value, int | float | Decimal | Fraction) for value in present):
-        return Proposal(Type.INTEGER if all(isinstance(value, int) for value in present) else Type.REAL)
+        return Proposal(_type_of_numbers([each for each in present if isinstance(each, int)], len(present)))
     if all(isinstance(value, date | Moment) for value in present):
         return Proposal(Type.DATE if all(isinstance(value, date) for value in present) else Type.TIMESTAMP)
     return Proposal(Type.TEXT)
+
+
+def _type_of_numbers(integers: Sequence[int], numbers: int) -> Type:
+    """Of so many numbers, of which these are integers: text where an integer has more than 64 bits."""
+    if len(integers) < numbers:
+        return Type.REAL
+    return Type.INTEGER if all(each in INT64 for each in integers) else Type.TEXT
+
+
+def proposal_of_stored(column: StoredColumn) -> Proposal:
+    """The same of a column with a type of its own: decimals that are whole numbers are integers where a double does not
+    have all of them."""
+    if not column.wide:
+        return Proposal(column.type)
+    doubt = "" if column.type is Type.REAL else 'declare bounds, or type = "text", which reads all digits'
+    return Proposal(Type.INTEGER, doubt=doubt)
 
 
 def _texts(cells: pd.Series) -> list[str]:

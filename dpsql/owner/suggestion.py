@@ -20,7 +20,13 @@ from dpsql.errors import InvalidArgument, InvalidSchema, as_written
 from dpsql.executors.base import engine_of
 from dpsql.executors.pandas.engine import PANDAS
 from dpsql.owner.cell_checks import check_readable
-from dpsql.owner.recognition import Proposal, proposal_of_cells, proposal_of_objects, type_of_cells
+from dpsql.owner.recognition import (
+    Proposal,
+    proposal_of_cells,
+    proposal_of_objects,
+    proposal_of_stored,
+    type_of_cells,
+)
 from dpsql.schema.argument_names import unknown_argument
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn
@@ -84,7 +90,7 @@ def suggest_schema(data: object, name: str = "data", **text: Any) -> str:
         raise InvalidArgument(f"name must be the name of a table, got {as_written(name)}.")
     source = as_table(data).frame
     columns = [
-        (each.name, proposal_of_objects(source[each.name]) if each.type is Type.OBJECT else Proposal(each.type))
+        (each.name, proposal_of_objects(source[each.name]) if each.type is Type.OBJECT else proposal_of_stored(each))
         for each in (engine_of(source) or PANDAS).columns(source)
     ]
     return "\n".join([_HEAD, _section(name, None, columns)])
@@ -138,7 +144,7 @@ def _of_file(path: Path, folder: Path, name: str | None = None, words: Mapping[s
         return "\n".join(_of_database(path, where))
     stored = stored_files(path)
     if stored is not None:
-        columns = [(each.name, Proposal(each.type)) for each in _columns_of(stored)]
+        columns = [(each.name, proposal_of_stored(each)) for each in _columns_of(stored)]
     else:
         return _of_text(path, where, name or stem_of(path), words or {})
     return _section(name or stem_of(path), where, columns)
@@ -190,7 +196,7 @@ def _of_database(path: Path, where: str) -> Iterator[str]:
     if twice is not None:
         raise InvalidSchema(f'{path.name} has two tables "{twice}".', hint="Name one at a time in a file of your own.")
     for table in tables:
-        columns = [(each.name, Proposal(each.type)) for each in _columns_of(stored_files(path, table))]
+        columns = [(each.name, proposal_of_stored(each)) for each in _columns_of(stored_files(path, table))]
         yield _section(table.rpartition(".")[2], where, columns, table)
 
 

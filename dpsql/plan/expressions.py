@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpsql.plan.work import LONGEST_TEXT, Length, Work, unknown
 from dpsql.schema.calendar import show_date, show_timestamp
-from dpsql.schema.columns import EARLIER, Key, Type
+from dpsql.schema.columns import EARLIER, Key, Type, Wide
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
 
@@ -41,6 +41,8 @@ class Fact:
 
     most: int | None = None
     """Of texts: no value has more characters, where what is written says so: LEFT(city, 3)."""
+
+    wide: Wide = Wide.NO
 
     @property
     def said(self) -> Interval:
@@ -291,7 +293,7 @@ def between_integers(known: Fact, kind: Type) -> Fact:
     if not kind.discrete:
         return replace(known, whole=False) if known.whole else known
     meant = None if known.meant is None else _whole_ends(known.meant)
-    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant)
+    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant, wide=known.wide)
 
 
 def _whole_ends(span: Interval) -> Interval:
@@ -302,8 +304,8 @@ def _whole_ends(span: Interval) -> Interval:
 
 def together(facts: Sequence[Fact]) -> Fact:
     """What holds of values that are of one of these facts each."""
-    found = Fact(hull(each.range for each in facts), any(each.nullable for each in facts))
-    return found.meaning(hull(each.said for each in facts))
+    said, wide = hull(each.said for each in facts), Wide.of([each.wide for each in facts])
+    return Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide).meaning(said)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

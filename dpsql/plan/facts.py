@@ -60,7 +60,8 @@ def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
     nullable = any(each.nullable for each in arms)
     if not real:
         return Fact(Interval(0, 0), nullable)
-    return Fact(as_floats(hull(each.range for each in real)), nullable).meaning(
+    wide = max(each.wide for each in real)
+    return Fact(as_floats(hull(each.range for each in real)), nullable, wide=wide).meaning(
         as_floats(hull(each.said for each in real))
     )
 

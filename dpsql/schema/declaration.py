@@ -130,6 +130,9 @@ class StoredColumn:
     type: Type
     nullable: bool
     storage: str
+    wide: bool = False
+    """Whether its whole numbers may be larger than 64 bits with a sign hold or, of decimals, than a double has
+    exactly."""
 
 
 def resolve(
@@ -163,6 +166,10 @@ def resolve(
         from dpsql.schema.object_columns import check_words  # few tables have columns of Python objects
 
         check_words(resolved, words)
+    if any(column.wide for column in resolved.columns):
+        from dpsql.schema.wide_columns import check_words  # few tables have such numbers
+
+        check_words(resolved, words)
     return replace(
         resolved,
         unit_word=words.unit,
@@ -177,14 +184,6 @@ def resolve(
         people=words.people,
         can_drop_rows=can_drop_rows,
         rows_are_units=words.rows_are_units,
-    )
-
-
-def undeclared_hint(name: str) -> str:
-    """What to write for a column of Python objects."""
-    return (
-        f'Say what it holds: types={{"{name}": "text"}}, or "integer", "real", "boolean", "date" or "timestamp"; each '
-        "cell is then read as that type."
     )
 
 
@@ -233,7 +232,15 @@ def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema
         from dpsql.schema.zones import zone_by_storage
 
         zone = zone_by_storage(stored.storage)
-    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone)
+    wide = _is_wide(stored, kind, clip, declared)
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone, wide)
+
+
+def _is_wide(stored: StoredColumn, kind: Type, bounds: Interval | None, declared: Declaration) -> bool:
+    """Whether numbers of a column may be too large for integers or, as nothing else is declared, reals."""
+    if not stored.wide or bounds is not None:
+        return False
+    return kind is Type.INTEGER if stored.type is Type.INTEGER else stored.name not in declared.types
 
 
 def _values(

@@ -58,6 +58,10 @@ class Interval:
         return f"[{self.lower}, {self.upper}]"
 
 
+INT64 = Interval(-(2**63), 2**63 - 1)
+"""The values of an INTEGER: those of 64 bits with a sign."""
+
+
 EVERYTHING = Interval(-INFINITY, INFINITY)
 BOOLEAN = Interval(0, 1)
 

@@ -15,7 +15,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, microsecond_number
 from dpsql.schema.columns import Key, Type
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT64, Interval
 
 ReadText = Callable[[str], Key]
 """Reads a text as a value of one type; None where it has none."""
@@ -34,8 +34,6 @@ _OFFSET = r" ?[+-](?:0[0-9]|1[0-5])(?::?[0-5][0-9])?| ?Z| (?i:UTC)"
 MOMENT_FORM = rf"{_DAY}(?:(?:[ \t\n\v\f\r]+|T)(?:{_CLOCK})(?:{_OFFSET})?)?"
 TRUE_WORDS = ("true", "t", "1", "yes", "y")
 FALSE_WORDS = ("false", "f", "0", "no", "n")
-STORED_INTEGERS = Interval(-(2**63), 2**64 - 1)
-"""The integers that a text can be: those of a column of 64 bits, with or without a sign."""
 EXACT_INTEGERS = Interval(-(10**31), 10**31)
 """The integers that privacy unit keys can be."""
 
@@ -45,7 +43,7 @@ _moment = re.compile(rf"({_DAY})(?:(?:[ \t\n\v\f\r]+|T)({_CLOCK})({_OFFSET})?)?"
 _TRUTHS = {**dict.fromkeys(TRUE_WORDS, True), **dict.fromkeys(FALSE_WORDS, False)}
 
 
-def read_integer(text: str, limits: Interval = STORED_INTEGERS) -> int | None:
+def read_integer(text: str, limits: Interval = INT64) -> int | None:
     """A whole number within limits. Halves are rounded away from zero."""
     bare = text.strip(BLANKS)
     if _integer.fullmatch(bare) is None:

@@ -7,9 +7,9 @@ import re
 from dpsql.errors import InvalidSchema, did_you_mean
 from dpsql.schema.calendar import read_date
 from dpsql.schema.columns import Key, TableSchema, Type
+from dpsql.schema.intervals import INT64
 from dpsql.sources.stored import PartedFiles
 
-_LARGEST = 2**62
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
@@ -43,4 +43,4 @@ def _value(text: str, kind: Type) -> Key:
         return text
     if kind is Type.DATE:
         return read_date(text) if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else None
-    return int(text) if _WHOLE.fullmatch(text) and abs(int(text)) <= _LARGEST else None
+    return int(text) if _WHOLE.fullmatch(text) and int(text) in INT64 else None

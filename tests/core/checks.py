@@ -516,6 +516,42 @@ def check_rule(rule: Rule, most: int = 2) -> None:
         assert met.one_sided == made.lattice.groups_of_a_unit
 
 
+EXTREMES = Shape({"w": "int64", "u": "uint64"}, {"bounds": {"u": (0, 5)}})
+EXTREME_ROWS: tuple[Row, ...] = tuple(
+    (w, u)
+    for w, u in zip(
+        [-(2**63), 1 - 2**63, -(2**62) - 1, 0, 2**62 + 1, 2**63 - 1], [2**64 - 1, 2**63, 4, 0, 1, 2], strict=True
+    )
+)
+OF_EXTREMES = {
+    "SELECT COUNT(ABS(w)) FROM t": 5,
+    "SELECT COUNT(-w) FROM t": 5,
+    "SELECT COUNT(w // -1) FROM t": 5,
+    "SELECT COUNT(ROUND(w, -18)) FROM t": 6,
+    "SELECT COUNT(ROUND(w, -19)) FROM t": 3,
+    "SELECT COUNT(CAST(w AS UBIGINT)) FROM t": 3,
+    "SELECT COUNT(w % -1) FROM t": 6,
+    "SELECT SUM(LEAST(ABS(w), 10)) FROM t": None,
+    "SELECT SUM(CLAMP(w, -7, 9)) FROM t": None,
+    "SELECT SUM(u) FROM t": None,
+    "SELECT COUNT(u) FROM t": 6,
+    "SELECT COUNT(DISTINCT w) FROM t": 6,
+}
+"""Queries, with what those that count are of all rows."""
+
+
+def check_extremes() -> None:
+    """No integer of 64 bits moves an answer further than is declared: where -x, ABS and ROUND overflow they are NULL,
+    and known to be so."""
+    schema = EXTREMES.schema()
+    for sql, counted in OF_EXTREMES.items():
+        for relation in (U, B):
+            made, _ = distances(EXTREMES, sql, EXTREME_ROWS, relation, most=2)
+            if counted is not None:
+                found = run_exactly(made, schema, EXTREMES.frame(EXTREME_ROWS))
+                assert found.parts[0].tolist() == [counted], sql
+
+
 # The engine as a whole: each of these holds for the honest engine, and fails under some planted lie
 
 HUGE = 10**6

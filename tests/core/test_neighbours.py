@@ -26,6 +26,10 @@ def test_every_rule_is_sound_and_tight(rule: Rule):
     check_rule(rule)
 
 
+def test_extremes_of_integers():
+    checks.check_extremes()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", checks.RULES, ids=str)
 def test_every_rule_on_larger_tables(rule: Rule):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dpsql
@@ -214,3 +215,22 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path):
         made.execute("CREATE TABLE t AS SELECT 1 AS a; CREATE SCHEMA s; CREATE TABLE s.T AS SELECT 1 AS a")
     with pytest.raises(InvalidSchema, match='two tables "t"'):
         init([tmp_path / "shop.duckdb"])
+
+
+def test_whole_numbers_of_more_than_64_bits_are_not_proposed_as_integers_alone():
+    unsigned = pd.Series([2**64 - 1, 5], dtype="uint64")
+    decimals = pd.Series([5, 6]).astype(pd.ArrowDtype(pa.decimal128(38, 0)))
+    objects = pd.Series([2**63, 5], dtype=object)
+    small = pd.Series([2**63 - 1, 5], dtype=object)
+    text = suggest_schema(pd.DataFrame({"u": unsigned, "d": decimals, "o": objects, "s": small}))
+    columns = tomllib.loads(text)["tables"]["data"]["columns"]
+    assert {name: each["type"] for name, each in columns.items()} == {
+        "u": "integer", "d": "integer", "o": "text", "s": "integer"
+    }  # fmt: skip
+    assert 'declare bounds, or type = "text"' in next(line for line in text.splitlines() if line.startswith("u ="))
+
+
+@pytest.mark.parametrize("cell", ["1234567890123456", "-1234567890123456", "9223372036854775808", "00012345678901234"])
+def test_long_digit_strings_of_a_file_are_proposed_as_text(cell: str, tmp_path: Path):
+    assert 'code = { type = "text" }' in written(tmp_path, "a", f"code,n\n{cell},1\n7,2\n")
+    assert 'code = { type = "integer" }' in written(tmp_path, "b", "code,n\n123456789012345,1\n-7,2\n")

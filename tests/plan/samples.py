@@ -12,6 +12,7 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval
 
 LARGEST = 2**62
+"""Results of arithmetic are integers up to it; cells are all those of 64 bits."""
 KINDS = (Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT, Type.DATE, Type.TIMESTAMP)
 STORED = {
     Type.INTEGER: "BIGINT",
@@ -39,7 +40,8 @@ def moment(text: str) -> int:
 SAMPLES: dict[Type, list[Any]] = {
     Type.INTEGER: [
         None, 0, 7, -3, 2, 1, LARGEST, -1, -LARGEST, 12, 100, 5, -10, 128, -129, 2**31, 4_500, 2**53 + 1, 1 - 2**53,
-        -123_456_789, 10**18, 5 * 10**17 - 1, 65_536,
+        -123_456_789, 10**18, 5 * 10**17 - 1, 65_536, 2**63 - 1, -(2**63), 1 - 2**63, LARGEST + 1, -LARGEST - 1,
+        5 * 10**18,
     ],
     Type.REAL: [
         None, 0.0, 2.5, -7.25, 1.0, math.inf, -0.5, 1e300, 0.1, -math.inf, 3.0, -2.0, 127.5, 5e-324, -1e-300, 1e16,
@@ -50,6 +52,7 @@ SAMPLES: dict[Type, list[Any]] = {
         None, "", "a", " 1.5 ", "héllo", "-3", "2020-02-29", "1e3", "true", "日本 😀", "A%b_c\\", "it's", "Straße ß",
         "2020-01-05 10:11:12.5", "-128", "127", "1-1-1", "9999-12-31 23:59:59.9999999", "aa", "NO", "inf", "\t12\n",
         "127.5", "99999999999999999999", "x y,z", "İi", "1.2.3", f"{LARGEST}", f"-{LARGEST}", f"{LARGEST + 1}",
+        f"{2**63 - 1}", f"{-(2**63)}", f"{2**63}", f"{-(2**63) - 1}",
     ],
     Type.DATE: [
         None, day("2020-02-29"), day("1970-01-01"), day("0001-01-01"), day("9999-12-31"), day("2021-01-03"),
@@ -96,7 +99,8 @@ def randoms(kind: Type) -> tuple[Any, ...]:
     if kind is Type.TEXT:
         return tuple(dict.fromkeys(random_text(draw) for _ in range(RANDOMS)))
     if kind is Type.INTEGER:
-        return tuple({draw.randint(-(10**k), 10**k) for k in range(1, 19) for _ in range(RANDOMS // 18)})
+        near = {draw.randint(-(10**k), 10**k) for k in range(1, 19) for _ in range(RANDOMS // 18)}
+        return tuple(near | {draw.randint(-(2**63), 2**63 - 1) for _ in range(RANDOMS // 18)})
     if kind is Type.REAL:
         sizes = [10.0 ** draw.uniform(-3, 6) for _ in range(RANDOMS)] + [
             10.0 ** draw.uniform(-320, 308) for _ in "x" * 60

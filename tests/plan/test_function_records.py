@@ -136,7 +136,7 @@ def test_no_rows(use: Use):
         assert computed(expr, []) == []
 
 
-numbers = st.one_of(st.integers(-20, 20), st.integers(-LARGEST, LARGEST))
+numbers = st.one_of(st.integers(-20, 20), st.integers(-LARGEST, LARGEST), st.integers(-(2**63), 2**63 - 1))
 floats = st.one_of(
     st.floats(-100, 100), st.floats(allow_nan=False), st.sampled_from([c for c in SAMPLES[Type.REAL] if c is not None])
 )

@@ -105,7 +105,7 @@ FACTS: list[tuple[str, tuple[Expr, ...], tuple[Type, float, float, bool]]] = [
     ("round", (integer(17, 96), number(-1)), (I, 20, 100, NEVER)),
     ("trunc", (integer(17, 96), number(-1)), (I, 10, 90, NEVER)),
     ("round", (AGE, number(2)), (I, 17, 90, NEVER)),
-    ("round", (ANY_INTEGER, number(2)), (I, -(2**62), 2**62, MAYBE)),
+    ("round", (ANY_INTEGER, number(2)), (I, -(2**63), 2**63 - 1, MAYBE)),
     ("round", (AGE, number(-2)), (I, 0, 100, NEVER)),
     ("round", (AGE, SIGNED), (I, 0, 180, NEVER)),
     ("sqrt", (real(0, 100),), (R, 0, 10, NEVER)),
@@ -246,7 +246,10 @@ def test_duckdbs_own_function(name: str, kinds: tuple[Type, ...], sql: str, unde
     expr = made(name, *(arg.expr(f"a{place}") for place, arg in enumerate(args)))
     rows = rows_of(args)
     compared = 0
-    text = sql.format("a0.v", "a1.v")
+    texts = ["a0.v", "a1.v"]
+    if name == "int_divide" and set(kinds) == {I}:  # where DuckDB fails at an overflow
+        texts[0] = "NULLIF(a0.v, CASE WHEN a1.v = -1 THEN -9223372036854775807 - 1 END)"
+    text = sql.format(*texts)
     found = selected(args, f"NULLIF({text}, 'NaN')" if expr.type is R else text)
     for row, ours, (theirs,) in zip(rows, computed(expr, rows), found, strict=True):
         if None not in row and undefined(*row):
@@ -286,9 +289,17 @@ def test_what_is_no_number_is_null():
 @pytest.mark.parametrize(
     ("x", "digits", "rounded"),
     [
-        (2**62, -18, None),
+        (2**62, -18, 5 * 10**18),
         (2**62, -19, 0),
-        (4_500_000_000_000_000_000, -18, None),
+        (5 * 10**18 - 1, -19, 0),
+        (5 * 10**18, -19, None),
+        (-(2**63), -19, None),
+        (-(2**63), -20, 0),
+        (-(2**63), -18, -9 * 10**18),
+        (-(2**63), 0, -(2**63)),
+        (2**63 - 1, -1, None),
+        (2**63 - 1, -2, 9_223_372_036_854_775_800),
+        (4_500_000_000_000_000_000, -18, 5 * 10**18),
         (4_499_999_999_999_999_999, -18, 4 * 10**18),
         (-15, -1, -20),
         (-14, -1, -10),

@@ -118,6 +118,9 @@ def units(rows: int = 3) -> dict[str, dpsql.Table]:
         ),
         "tests": private({"vid": number, "score": number}, unit="vid -> visits.vid", bounds={"score": (0, 9)}),
         "loose": private({"pid": number, "x": number, "s": text}, bounds={"x": (0, 9)}),
+        "hashes": private(
+            {"pid": number, "h": number.astype("uint64"), "w": number.astype("uint64")}, unit="w", max_rows=1
+        ),
         "codes": dpsql.Table(pd.DataFrame({"code": ab, "name": ab, "n": [1, 2]}), public=True, unique=["code"]),
         "labels": dpsql.Table(pd.DataFrame({"code": ab, "label": ab}), public=True, max_matches={"code": 2}),
         "days": dpsql.Table(pd.DataFrame({"day": range(400)}), public=True),
@@ -1174,6 +1177,18 @@ OF_UNITS: list[tuple[type[DPSQLError], str | None, str]] = [
     (RawColumn, 'codes.name', 'SELECT codes.name, COUNT(*) FROM visits LEFT JOIN codes USING (code) GROUP BY visits.s'),
     (RawColumn, 'pid', 'SELECT COUNT(*) FROM visits ORDER BY pid'),
     (MissingBounds, 'pid', 'SELECT AVG(pid) FROM visits'),
+    (MissingBounds, 'h', 'SELECT SUM(h) FROM hashes'),
+    (TypeMismatch, 'h', 'SELECT COUNT(DISTINCT h) FROM hashes'),
+    (TypeMismatch, 'h', 'SELECT MODE(h) FROM hashes'),
+    (TypeMismatch, 'h % 10', 'SELECT COUNT(*) FROM hashes WHERE h % 10 = 0'),
+    (TypeMismatch, 'w = h', 'SELECT COUNT(*) FROM hashes WHERE w = h'),
+    (TypeMismatch, 'h IN (1, 2)', 'SELECT COUNT(*) FROM hashes WHERE h IN (1, 2)'),
+    (TypeMismatch, 'h', 'SELECT h, COUNT(*) FROM hashes GROUP BY h'),
+    (TypeMismatch, 'h', 'SELECT COUNT(*) FROM (SELECT w, h, COUNT(*) FROM hashes GROUP BY w, h)'),
+    (TypeMismatch, 'h', 'SELECT COUNT(*) FROM (SELECT w, MAX(h) FROM hashes GROUP BY w)'),
+    (TypeMismatch, None,
+     'SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY w ORDER BY h) AS r FROM hashes)'),
+    (TypeMismatch, None, 'SELECT COUNT(*) FROM (SELECT LAG(h) OVER (PARTITION BY w ORDER BY pid) AS r FROM hashes)'),
 ]  # fmt: skip
 CASES = [*REFUSED, *OF_UNITS]
 QUERIES = [sql for _kind, _words, sql in CASES]
@@ -1479,7 +1494,7 @@ ARGUMENTS: list[Any] = [
         range(2 * 10**6))),
     *(("keys", value, InvalidSchema) for value in ({"sex": ["a"]}, {"s": ["a"], "S": ["a"]}, ["a"], "s", {"d": [1]},
         {1: ["a"]})),
-    *(("types", value, InvalidSchema) for value in ({"age": "text"}, {"s": "datum"}, {"s": "other"}, {"s": "REAL"},
+    *(("types", value, InvalidSchema) for value in ({"r": "text"}, {"s": "datum"}, {"s": "other"}, {"s": "REAL"},
         {"s": 5}, {"s": None}, {"nope": "real"}, "real", {"d": "integer"})),
     *(("neighbours", value, InvalidArgument) for value in ("Bounded", "x", "", None, 5, True, b"bounded")),
     *(("strategy", value, InvalidArgument) for value in ("x", "", None, 5, True, [1], {})),
@@ -1554,7 +1569,7 @@ PARAMETERS: list[tuple[str, type[DPSQLError], str, Any]] = [
     ("Decimal sNaN", InvalidParameter, LOW, {"low": Decimal("snan")}),
     ("Decimal infinity", InvalidParameter, LOW, {"low": Decimal("-inf")}),
     ("a huge Decimal", InvalidParameter, LOW, {"low": Decimal("1e999999")}),
-    ("a huge integer", InvalidParameter, LOW, {"low": 2**62 + 1}),
+    ("a huge integer", InvalidParameter, LOW, {"low": 2**63}),
     ("a very huge integer", InvalidParameter, LOW, {"low": -(10**400)}),
     ("a lone surrogate", InvalidParameter, "SELECT COUNT(*) FROM t WHERE s = :low", {"low": "a\ud800"}),
     ("a long text", InvalidParameter, "SELECT COUNT(*) FROM t WHERE s = :low", {"low": "x" * 70_000}),

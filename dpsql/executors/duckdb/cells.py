@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from dpsql.executors.duckdb.parquet_types import plain
-from dpsql.executors.duckdb.text_cells import exact_integer, limited, read_text
+from dpsql.executors.duckdb.text_cells import exact_integer, read_text
 from dpsql.schema.calendar import show_timestamp
-from dpsql.schema.columns import CellFormat, Type
+from dpsql.schema.columns import CellFormat, ColumnSchema, Type
+from dpsql.schema.intervals import INT64
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _WIDE = frozenset({"HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})
@@ -63,12 +64,25 @@ def _digits_of(stored: str) -> tuple[int, int]:
     return int(digits), int(places)
 
 
+def cell_of(column: ColumnSchema) -> str | None:
+    """A cell as a value of its column's type, NULL where it is none; None where such cells are never read so."""
+    clips = column.bounds is not None
+    return cell_text(column.name, column.storage, column.type, column.cell_format, column.zone, clips=clips)
+
+
 def cell_text(
-    name: str, stored: str, wanted: Type, form: CellFormat | None = None, zone: str | None = None
+    name: str,
+    stored: str,
+    wanted: Type,
+    form: CellFormat | None = None,
+    zone: str | None = None,
+    *,
+    clips: bool = False,
 ) -> str | None:
     """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so.
 
-    form: how texts are written; zone: that in which instants are shown (None: UTC)."""
+    form: how texts are written; zone: that in which instants are shown (None: UTC); clips: whether a number beyond 64
+    bits is the nearest INTEGER, as where bounds are declared, and not NULL."""
     kind, text = kind_of(stored), _cell(name, stored)
     if kind in _TEXTS and not wanted.opaque:
         as_bytes = _text(text, kind)
@@ -79,8 +93,9 @@ def cell_text(
     if zone is not None and kind in _ZONED and wanted.temporal:
         shown = _on_clock(f"{_timestamp(text, kind)}", zone)
         return shown if wanted is Type.TIMESTAMP else f"TRY_CAST({shown} AS DATE)"
+    if wanted is Type.INTEGER:
+        return _integer(text, kind, clips=clips)
     maker = {
-        Type.INTEGER: _integer,
         Type.REAL: _real,
         Type.BOOLEAN: _boolean,
         Type.TEXT: _text,
@@ -90,15 +105,25 @@ def cell_text(
     return maker(text, kind)
 
 
-def _integer(text: str, kind: str) -> str | None:
-    """Numbers with a fraction are none, and those beyond +-2^62 are held to it."""
+def _integer(text: str, kind: str, *, clips: bool) -> str | None:
+    """Numbers with a fraction are none. Numbers of wide types beyond 64 bits are the nearest INTEGER."""
     if kind in _WHOLE or kind == "BOOLEAN":
         return f"CAST({text} AS BIGINT)"
     if kind in _WIDE:
-        return limited(text)
+        return _nearest(text)
+    read = _nearest if clips else "TRY_CAST({} AS BIGINT)".format
     if kind in _DOUBLES:
-        return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {limited(text)} END"
-    return f"CASE WHEN {_is_whole(text)} THEN {limited(_huge(text))} END" if kind == "DECIMAL" else None
+        return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {read(text)} END"
+    return f"CASE WHEN {_is_whole(text)} THEN {read(_huge(text))} END" if kind == "DECIMAL" else None
+
+
+def _nearest(number: str) -> str:
+    """The integer of 64 bits that is nearest to a whole number of another type."""
+    last = INT64.upper
+    return (
+        f"CASE WHEN {number} >= {last} THEN {last} WHEN {number} <= {INT64.lower} THEN {INT64.lower} "
+        f"ELSE TRY_CAST({number} AS BIGINT) END"
+    )
 
 
 def _is_whole(text: str) -> str:
@@ -133,7 +158,7 @@ def _text(text: str, kind: str) -> str | None:
         parts = (f"SUBSTRING({digits}, {first}, {count})" for first, count in _UUID_PARTS)
         joined = " || '-' || ".join(parts)
         return f"CASE WHEN OCTET_LENGTH({text}) = 16 THEN {joined} END COLLATE POSIX"
-    return f"CAST({text} AS VARCHAR) COLLATE POSIX" if kind in _TEXTS else None
+    return f"CAST({text} AS VARCHAR) COLLATE POSIX" if kind in _TEXTS | _WHOLE | _WIDE | {"DECIMAL"} else None
 
 
 def _date(text: str, kind: str) -> str | None:
@@ -200,7 +225,7 @@ def identity_text(name: str, stored: str, wanted: Type, form: CellFormat | None 
     """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
     whatever stores them."""
     kind, text = kind_of(stored), _cell(name, stored)
-    cell = cell_text(name, stored, wanted, form, zone)
+    cell = cell_text(name, stored, wanted, form, zone, clips=True)
     assert cell is not None  # as the store saw
     if wanted is Type.TEXT:
         return cell

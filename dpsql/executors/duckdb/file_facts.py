@@ -12,18 +12,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpsql.core.exact import ExactPlan
-from dpsql.executors.duckdb.cells import cell_text, identity_text
+from dpsql.executors.duckdb.cells import cell_of, identity_text
 from dpsql.executors.duckdb.dialect import DuckDBDialect
 from dpsql.executors.duckdb.files import FileStore, FileTable
 from dpsql.executors.duckdb.parquet_texts import relation
 from dpsql.executors.duckdb.tables import FrameStore
 from dpsql.executors.sql.column_facts import ColumnFacts
 from dpsql.executors.sql.rows import Names, Writer
-from dpsql.executors.sql.scans import LARGEST_INTEGER, Scans, lookups
+from dpsql.executors.sql.scans import Scans, lookups
 from dpsql.plan.expressions import Column
 from dpsql.plan.nodes import Join, Mark, Scan, nodes_of, scans_of
 from dpsql.schema.columns import ColumnSchema, Type
-from dpsql.schema.intervals import Interval
 
 if TYPE_CHECKING:
     import duckdb
@@ -113,15 +112,16 @@ def _is_plain(connection: duckdb.DuckDBPyConnection, store: FileStore, number: i
 
 def _as_stored(column: ColumnSchema) -> str | None:
     """The condition that a cell's value is the stored one, whatever is declared; None of types that are not asked."""
-    cell = cell_text(column.name, column.storage, column.type, column.cell_format, column.zone)
+    cell = cell_of(column)
     if cell != identity_text(column.name, column.storage, column.type, column.cell_format, column.zone):
         return None
     if column.type is Type.TEXT:
         return f"{cell} IS NOT NULL"
     if column.type is not Type.INTEGER:
         return None
-    limits = column.bounds or Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
-    return f"{cell} BETWEEN {int(limits.lower)} AND {int(limits.upper)}"
+    if column.bounds is None:
+        return f"{cell} IS NOT NULL"
+    return f"{cell} BETWEEN {int(column.bounds.lower)} AND {int(column.bounds.upper)}"
 
 
 def _most_rows(

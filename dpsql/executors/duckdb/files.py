@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsql.errors import InvalidSchema
-from dpsql.executors.duckdb.cells import cell_text, identity_text, type_of
+from dpsql.executors.duckdb.cells import cell_of, identity_text, type_of
 from dpsql.executors.duckdb.databases import check_table
 from dpsql.executors.duckdb.dialect import DUCKDB_SQL, quoted
 from dpsql.executors.duckdb.instance import lock, opened
@@ -15,6 +15,7 @@ from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.declaration import StoredColumn
+from dpsql.schema.wide_columns import is_wide
 from dpsql.sources.part_values import part_values
 from dpsql.sources.stored import (
     DatabaseTable,
@@ -43,7 +44,7 @@ def columns_of(source: StoredFiles) -> list[StoredColumn]:
     try:
         reach(connection, (source,))
         lock(connection)
-        return [StoredColumn(name, type_of(kind), True, kind) for name, kind in attached_columns(connection, source, 0)]
+        return [_stored(name, kind) for name, kind in attached_columns(connection, source, 0)]
     except InvalidSchema as error:
         refusal = error
     except Exception:  # noqa: BLE001 - its words could quote what a file holds
@@ -52,6 +53,11 @@ def columns_of(source: StoredFiles) -> list[StoredColumn]:
         connection.close()
     refusal.__cause__ = refusal.__context__ = None
     raise refusal
+
+
+def _stored(name: str, kind: str) -> StoredColumn:
+    read = type_of(kind)
+    return StoredColumn(name, read, True, kind, read.numeric and is_wide(plain(kind)))
 
 
 def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
@@ -130,7 +136,7 @@ class FileStore:
         self.odd_rows: dict[str, tuple[object, pd.DataFrame]] = {}
         """Of a column of texts: stamps of the files, and the rows whose bytes are not UTF-8 (`parquet_texts`)."""
         for column in schema.columns:
-            if cell_text(column.name, column.storage, column.type, column.cell_format, column.zone) is None:
+            if cell_of(column) is None:
                 raise InvalidSchema(
                     f'"{column.name}" is stored as {column.storage}, and cannot be read as {column.type}.',
                     hint="Leave the type out, or write the file with that type.",
@@ -198,7 +204,7 @@ class FileTable:
         return self.name
 
     def cell(self, column: ColumnSchema) -> str:
-        text = cell_text(column.name, column.storage, column.type, column.cell_format, column.zone)
+        text = cell_of(column)
         assert text is not None  # as the store saw
         self.read[column.name] = None
         return self._named(text)
@@ -247,7 +253,7 @@ class FileTable:
             return ""
         column = self.store.schema.by_name[source.column.casefold()]
         values = ", ".join(DUCKDB_SQL.literal(value, column.type) for value in parts)
-        cell = cell_text(column.name, column.storage, column.type, column.cell_format, column.zone)
+        cell = cell_of(column)
         return f" WHERE {cell} = list_extract([{values}], CAST({_PLACE} AS BIGINT) + 1)"
 
     def whole_identities(self) -> bool:

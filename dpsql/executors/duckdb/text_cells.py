@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpsql.plan.functions import FUNCTIONS
-from dpsql.plan.functions.rules import LARGEST_INTEGER, sql_between
+from dpsql.plan.functions.rules import sql_between
 from dpsql.schema.columns import CellFormat, Type
 from dpsql.schema.formatted_values import date_pattern, number_pattern
-from dpsql.schema.intervals import Interval
-from dpsql.schema.text_values import EXACT_INTEGERS, FALSE_WORDS, INTEGER_FORM, MOST_READ, STORED_INTEGERS, TRUE_WORDS
+from dpsql.schema.intervals import INT64, Interval
+from dpsql.schema.text_values import EXACT_INTEGERS, FALSE_WORDS, INTEGER_FORM, MOST_READ, TRUE_WORDS
 
 _BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
 _CASTS = {
@@ -46,14 +46,6 @@ def _whole(text: str, form: CellFormat | None, limits: Interval) -> str:
     return sql_between(found, int(limits.lower), int(limits.upper))
 
 
-def limited(number: str) -> str:
-    """A whole number of any width as one that an INTEGER holds."""
-    return (
-        f"CASE WHEN {number} >= {LARGEST_INTEGER} THEN {LARGEST_INTEGER} "
-        f"WHEN {number} <= {-LARGEST_INTEGER} THEN {-LARGEST_INTEGER} ELSE TRY_CAST({number} AS BIGINT) END"
-    )
-
-
 def _without_nulls(text: str, read: str, form: CellFormat | None) -> str:
     if form is None or not form.null:
         return read
@@ -68,7 +60,7 @@ def _read(text: str, kind: Type, form: CellFormat | None) -> str:
     if form is not None and (form.true or form.false):
         return _read_truth(text, form)
     if kind is Type.INTEGER:
-        return limited(_whole(text, form, STORED_INTEGERS))
+        return f"TRY_CAST({_whole(text, form, INT64)} AS BIGINT)"
     return _cast(_standard_number(text, kind, form), kind)
 
 

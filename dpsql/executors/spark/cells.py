@@ -9,11 +9,11 @@ from dpsql.executors.spark.date_functions import day_of
 from dpsql.executors.sql.zones import offset_text
 from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 _DOUBLES = frozenset({"float", "double"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
-_LARGEST = 2**62
 _INFINITE = "CAST('inf' AS DOUBLE)"
 SOUND_TEXT = "TRY_VALIDATE_UTF8({0})"
 _PLACES = 38
@@ -38,17 +38,19 @@ def type_of(stored: str) -> Type:
     return {"boolean": Type.BOOLEAN, "date": Type.DATE, **texts}.get(kind, Type.OTHER)
 
 
-def cell_text(text: str, stored: str, wanted: Type, zone: str | None = None) -> str | None:
+def cell_text(text: str, stored: str, wanted: Type, zone: str | None = None, *, clips: bool = False) -> str | None:
     """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so.
-    Instants are shown in the zone (None: UTC)."""
+    Instants are shown in the zone (None: UTC). clips: whether a number beyond 64 bits is the nearest INTEGER, as where
+    bounds are declared, and not NULL."""
     kind = kind_of(stored)
     if wanted.opaque:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
     if zone is not None and kind == "timestamp" and wanted.temporal:
         shown = _on_clock(_microseconds(text, kind), zone)
         return shown if wanted is Type.TIMESTAMP else day_of(shown)
+    if wanted is Type.INTEGER:
+        return _integer(text, kind, clips=clips)
     maker = {
-        Type.INTEGER: _integer,
         Type.REAL: _real,
         Type.BOOLEAN: _boolean,
         Type.TEXT: _text,
@@ -58,17 +60,28 @@ def cell_text(text: str, stored: str, wanted: Type, zone: str | None = None) -> 
     return maker(text, kind)
 
 
-def _integer(text: str, kind: str) -> str | None:
-    """Numbers with a fraction are none, and those beyond +-2^62 are held to it."""
+def _integer(text: str, kind: str, *, clips: bool) -> str | None:
+    """Numbers with a fraction are none."""
     if kind in _WHOLE or kind == "boolean":
         return f"CAST({text} AS BIGINT)"
-    limited = (
-        f"CASE WHEN {text} >= {_LARGEST} THEN CAST({_LARGEST} AS BIGINT) "
-        f"WHEN {text} <= {-_LARGEST} THEN CAST({-_LARGEST} AS BIGINT) ELSE CAST({text} AS BIGINT) END"
-    )
     if kind in _DOUBLES:
-        return f"CASE WHEN ABS({text}) < {_INFINITE} AND rint({text}) = {text} THEN {limited} END"
-    return f"CASE WHEN {_is_whole(text)} THEN {limited} END" if kind == "decimal" else None
+        # As a double the largest integer is one too large.
+        read = _nearest(text, f"{2.0**63!r}D", f"{-(2.0**63)!r}D", clips=clips)
+        return f"CASE WHEN ABS({text}) < {_INFINITE} AND rint({text}) = {text} THEN {read} END"
+    if kind != "decimal":
+        return None
+    wide = f"CAST({text} AS DECIMAL(38, 0))"
+    read = _nearest(wide, f"{2**63}BD", f"{-(2**63)}BD", clips=clips)
+    return f"CASE WHEN {_is_whole(text)} THEN {read} END"
+
+
+def _nearest(number: str, above: str, least: str, *, clips: bool) -> str:
+    """A whole number as a BIGINT; beyond these the largest or the least one, or NULL."""
+    last, first = (f"CAST({end} AS BIGINT)" if clips else "NULL" for end in (INT64.upper, INT64.lower))
+    return (
+        f"CASE WHEN {number} >= {above} THEN {last} WHEN {number} < {least} THEN {first} "
+        f"ELSE CAST({number} AS BIGINT) END"
+    )
 
 
 def _is_whole(decimal: str) -> str:
@@ -97,7 +110,8 @@ def _boolean(text: str, kind: str) -> str | None:
 def _text(text: str, kind: str) -> str | None:
     """Compared by its bytes, whatever collation it has; bytes that are no text are made none by a scan
     (`Dialect.sound_text`)."""
-    return f"CAST({text} AS STRING COLLATE UTF8_BINARY)" if kind in ("string", "char", "varchar") else None
+    kinds = _WHOLE | {"string", "char", "varchar", "decimal"}
+    return f"CAST({text} AS STRING COLLATE UTF8_BINARY)" if kind in kinds else None
 
 
 def _held(text: str, least: float, most: float) -> str:
@@ -146,7 +160,7 @@ def identity_text(text: str, stored: str, wanted: Type, zone: str | None = None)
     """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
     whatever stores them."""
     kind = kind_of(stored)
-    cell = cell_text(text, stored, wanted, zone)
+    cell = cell_text(text, stored, wanted, zone, clips=True)
     assert cell is not None  # as the store saw
     if wanted is Type.TEXT:
         return SOUND_TEXT.format(cell)

@@ -12,8 +12,9 @@ import pandas as pd
 from dpsql.core.exact import ExactPlan
 from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.resources import Resources
-from dpsql.schema.columns import TableSchema
+from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import StoredColumn
+from dpsql.schema.wide_columns import is_wide
 from dpsql.sources.frames import stored_columns
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class SparkEngine:
         for name, _ in fields:
             if "\0" in name:
                 raise InvalidSchema("a column name holds a NUL character.")
-        return [StoredColumn(name, type_of(stored), True, stored) for name, stored in fields]
+        return [_stored(name, type_of(stored), stored) for name, stored in fields]
 
     def public_frame(self, source: Any, most: int) -> Any:  # noqa: ARG002
         raise InvalidSchema("a frame of Spark cannot be public.", hint="Make a DataFrame of pandas of it.")
@@ -116,3 +117,7 @@ def _is_parquet(source: object) -> bool:
 
 
 SPARK = SparkEngine()
+
+
+def _stored(name: str, kind: Type, stored: str) -> StoredColumn:
+    return StoredColumn(name, kind, True, stored, kind.numeric and is_wide(stored))

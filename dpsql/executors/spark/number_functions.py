@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dpsql.executors.spark.literals import literal
 from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.plan.expressions import Array, Call, Expr, Literal
-from dpsql.plan.functions.casts import WIDTHS
+from dpsql.plan.functions.casts import WIDTHS, whole_decimals
 from dpsql.plan.functions.rounding import EXACT_POWERS, MOST_DIGITS, POWERS, SPLITTER, halves_of
-from dpsql.plan.functions.rules import LARGEST_INTEGER, in_result_type, sql_between
+from dpsql.plan.functions.rules import in_result_type, sql_between
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64, Interval
 
 Template = str | Callable[[Call], str]
 
@@ -93,7 +94,7 @@ def _to_digits(call: Call) -> str:
         halves = [literal(float(each[number]), Type.REAL) for each in _HALVES if 0 <= number <= EXACT_POWERS]
         text = _after_point(name, power, halves) if number >= 0 else _before(name, power)
     else:
-        place = f"CAST(LEAST(ABS({{1}}), {MOST_DIGITS}) AS INT)"
+        place = f"CAST(LEAST(ABS(GREATEST({{1}}, -{MOST_DIGITS})), {MOST_DIGITS}) AS INT)"
         power = f"(CASE {place}{_ODD_POWERS} ELSE CAST(CONCAT('1e', {place}) AS DOUBLE) END)"
         halves = [f"element_at(array({_listed(each)}), LEAST({place}, {EXACT_POWERS}) + 1)" for each in _HALVES]
         text = (
@@ -146,19 +147,35 @@ def _before(name: str, power: str) -> str:
 
 
 def _integers_to_digits(*, half: bool) -> str:
+    """The rest has the sign of the number. Beyond 64 bits NULL; of 10^19, which they do not hold, all is rest."""
     listed = ", ".join(f"CAST({10**power} AS BIGINT)" for power in range(19))
-    left = "LEAST(GREATEST(- {1}, 0), 18)"
+    left = "LEAST(GREATEST(- GREATEST({1}, -99), 0), 18)"
     power = f"element_at(array({listed}), CAST({left} AS INT) + 1)"
-    rest = f"(ABS({{0}}) % {power})"
-    up = f" + CASE WHEN {rest} >= {power} - {rest} THEN 1 ELSE 0 END" if half else ""
-    rounded = f"CAST(SIGN({{0}}) AS BIGINT) * ((ABS({{0}}) DIV {power}{up}) * {power})"
-    text = (
-        f"CASE WHEN {{1}} < -18 THEN CASE WHEN {{0}} IS NOT NULL THEN 0 END WHEN {{1}} IS NOT NULL THEN {rounded} END"
+    rest = f"({{0}} % {power})"
+    whole = f"({{0}} - {rest})"
+    zero = "CAST(0 AS BIGINT)"
+    of_all = zero
+    if half:
+        up = f"CASE WHEN {rest} > 0 AND {rest} >= {power} - {rest} THEN {power} ELSE {zero} END"
+        down = f"CASE WHEN {rest} < 0 AND {rest} <= - {power} - {rest} THEN {power} ELSE {zero} END"
+        whole = f"try_subtract(try_add({whole}, {up}), {down})"
+        middle = f"{5 * 10**18}"
+        of_all = f"CASE WHEN {{1}} = -19 AND ({{0}} >= {middle} OR {{0}} <= -{middle}) THEN NULL ELSE {zero} END"
+    return (
+        f"CASE WHEN {{1}} < -18 THEN CASE WHEN {{0}} IS NOT NULL THEN {of_all} END "
+        f"WHEN {{1}} IS NOT NULL THEN {whole} END"
     )
-    return sql_between(text, -LARGEST_INTEGER, LARGEST_INTEGER)
 
 
 # Casts of numbers.
+
+
+def _whole_within(text: str, ends: Interval) -> str:
+    """A BIGINT, NULL outside of ends; such as are those of BIGINT itself are not compared with."""
+    lower, upper = int(ends.lower), int(ends.upper)
+    if upper == INT64.upper:
+        return text if lower == INT64.lower else f"NULLIF(GREATEST({text}, CAST({lower - 1} AS BIGINT)), {lower - 1})"
+    return sql_between(text, lower, upper)
 
 
 def _to_integer(word: str) -> Template:
@@ -170,10 +187,11 @@ def _to_integer(word: str) -> Template:
         if kind is Type.BOOLEAN:
             return "CAST({0} AS BIGINT)"
         if kind is Type.INTEGER:
-            return sql_between("{0}", least, most)
-        inside = (
-            f"rint({{0}}) >= {literal(float(least), Type.REAL)} AND rint({{0}}) <= {literal(float(most), Type.REAL)}"
-        )
+            return _whole_within("{0}", width)
+        # As a double the largest integer is one too large.
+        sign = "<" if width.upper == INT64.upper else "<="
+        inside = f"rint({{0}}) >= {literal(float(least), Type.REAL)}"
+        inside += f" AND rint({{0}}) {sign} {literal(float(most), Type.REAL)}"
         return f"CASE WHEN {inside} THEN CAST(rint({{0}}) AS BIGINT) END"
 
     return template
@@ -205,8 +223,7 @@ def _to_decimal(call: Call) -> str:
     if scale > EXACT_POWERS and call.args[0].type is Type.REAL:
         raise MissingFeature(f"DECIMAL of more than {EXACT_POWERS} digits after the point")
     if call.args[0].type is not Type.REAL:
-        most = min(10 ** (digits - scale) - 1, LARGEST_INTEGER)
-        return f"CAST({sql_between('CAST({0} AS BIGINT)', -most, most)} AS DOUBLE)"
+        return f"CAST({_whole_within('CAST({0} AS BIGINT)', whole_decimals(digits, scale))} AS DOUBLE)"
     power, limit = (literal(float(f"1e{each}"), Type.REAL) for each in (scale, digits))
     scaled = f"({away_text(f'({{0}} * {power})')} + 0e0)"
     return f"CASE WHEN ABS({scaled}) < {limit} THEN {scaled} / {power} END"
@@ -228,9 +245,16 @@ def _sql_extreme(name: str) -> Template:
     return template
 
 
+_NEGATED = "try_subtract(CAST(0 AS BIGINT), {0})"
+
+
+def _opposite(real: str, whole: str) -> Template:
+    return lambda call: whole if call.type is Type.INTEGER else real
+
+
 def _int_divide(call: Call) -> str:
-    if call.type is Type.INTEGER:
-        return "{0} DIV NULLIF({1}, 0)"
+    if call.type is Type.INTEGER:  # which -1 alone can make overflow
+        return f"CASE WHEN {{1}} = -1 THEN {_NEGATED} ELSE {{0}} DIV NULLIF(NULLIF({{1}}, 0), -1) END"
     x, y = (f"CAST({{{place}}} AS DOUBLE)" for place in range(2))
     return trunc_text(f"({x} / NULLIF({y}, 0e0))")
 
@@ -245,6 +269,8 @@ def _clamp(call: Call) -> str:
 
 NUMBERS: Mapping[str, Template] = {
     "int_divide": _int_divide,
+    "negate": _opposite("- {0}", _NEGATED),
+    "abs": _opposite("ABS({0})", f"CASE WHEN {{0}} < 0 THEN {_NEGATED} ELSE {{0}} END"),
     **dict.fromkeys(_ROUNDINGS, _rounding),
     **{f"to_{word.lower()}": _to_integer(word) for word in WIDTHS},
     "to_float": _to_float,

@@ -152,7 +152,9 @@ class SparkTable:
 
     def cell(self, column: ColumnSchema) -> str:
         name = column.name.casefold()
-        text = cell_text(self.store.places[name], self.store.stored[name], column.type, column.zone)
+        text = cell_text(
+            self.store.places[name], self.store.stored[name], column.type, column.zone, clips=column.bounds is not None
+        )
         assert text is not None  # as the store saw
         return self._named(text)
 

@@ -10,7 +10,7 @@ from dpsql.executors.sql.dialect import Dialect
 from dpsql.executors.sql.rows import Rows, Writer
 from dpsql.plan.query import GroupKey
 from dpsql.schema.columns import Key, Type
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT64, Interval
 
 MOST_CASES = 4
 """Up to so many public values are told apart by CASE; more by a list that is joined."""
@@ -81,7 +81,7 @@ def rounded_text(part: LatticeSum, product: str, dialect: Dialect) -> str:
 
 def big(value: int) -> str:
     """A BIGINT, or a wider integer where it is one."""
-    if -(2**63) < value < 2**63:
+    if value in INT64:
         return f"CAST({value} AS BIGINT)"
     return f"CAST({value} AS HUGEINT)"
 

@@ -12,15 +12,10 @@ from dpsql.executors.sql.rows import Name, Rows, Writer
 from dpsql.plan.nodes import Scan, scans_of
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
-from dpsql.schema.intervals import Interval, Number
+from dpsql.schema.intervals import Number
 from dpsql.schema.units import Lookup
 
-LARGEST_INTEGER = 2**62
-_LIMITS = {
-    Type.INTEGER: Interval(-LARGEST_INTEGER, LARGEST_INTEGER),
-    Type.DATE: DAYS,
-    Type.TIMESTAMP: MICROSECONDS,
-}
+_LIMITS = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
 _BLANK: Mapping[Type, Key] = {Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: "", Type.OTHER: False, Type.OBJECT: False}
 
 
@@ -165,11 +160,10 @@ def with_default(cell: str, default: str) -> str:
 
 
 def _held(column: ColumnSchema) -> tuple[int, int] | None:
-    """Between what integers all values of a column of integers lie once facts are enforced."""
-    limits = column.bounds or _LIMITS[Type.INTEGER]
-    if column.type is not Type.INTEGER:
+    """Between what bounds all values of a column of integers lie once facts are enforced."""
+    if column.type is not Type.INTEGER or column.bounds is None:
         return None
-    ends = int(limits.lower), int(limits.upper)
+    ends = int(column.bounds.lower), int(column.bounds.upper)
     default = ends[0] if column.nullable else default_value(column)
     return ends if isinstance(default, int) and ends[0] <= default <= ends[1] else None
 

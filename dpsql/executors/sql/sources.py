@@ -213,7 +213,8 @@ class Sources:
         if set(kinds) == {Type.INTEGER, Type.REAL}:
             place = kinds.index(Type.REAL)
             real = texts[place]
-            inside = f"{real} = FLOOR({real}) AND ABS({real}) <= {self.dialect.literal(2.0**62, Type.REAL)}"
+            least, above = (self.dialect.literal(each, Type.REAL) for each in (-(2.0**63), 2.0**63))
+            inside = f"{real} = FLOOR({real}) AND {real} >= {least} AND {real} < {above}"
             texts[place] = f"CASE WHEN {inside} THEN CAST({real} AS BIGINT) END"
         if set(kinds) == {Type.DATE, Type.TIMESTAMP}:
             raise MissingFeature("join of dates with timestamps")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from dpsql.plan.expressions import Fact, Function, Vector
+from dpsql.plan.expressions import Array, Fact, Function, Vector
 from dpsql.plan.functions.rules import (
+    LEAST_INTEGER,
+    FactRule,
+    Kernel,
+    SqlRule,
     all_numeric,
     always,
     and_valid,
@@ -54,7 +59,18 @@ def divide_fact(facts: Sequence[Fact]) -> Fact:
     return _quotient_fact(facts, held)
 
 
+def _reaches_least(known: Fact) -> bool:
+    """Whether an integer may be the least one, whose counterpart above 0 does not exist."""
+    return known.whole and known.range.lower <= LEAST_INTEGER
+
+
 def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
+    known = _quotient_range_fact(facts)
+    overflows = _reaches_least(facts[0]) and facts[1].whole and -1 in facts[1].range
+    return replace(known, nullable=True) if overflows else known
+
+
+def _quotient_range_fact(facts: Sequence[Fact]) -> Fact:
     """Truncation never falls, so it takes the ends of the quotient to the ends of the result."""
     parts = _nonzero_parts(facts[1])
     if not parts:
@@ -110,8 +126,10 @@ def _int_divide(kind: Type, vectors: Sequence[Vector]) -> Vector:
         if kind is Type.INTEGER and np.ndim(bottom) == 0 and bottom > 0 and top.min(initial=0) >= 0:
             return Vector(top // bottom, valid)
         if kind is Type.INTEGER:
-            quotient = np.abs(top) // np.abs(bottom)
-            return Vector(np.where((top < 0) != (bottom < 0), -quotient, quotient), valid)
+            quotient = top // bottom  # rounded down
+            up = ((top < 0) != (bottom < 0)) & (quotient * bottom != top)
+            fits = (top != LEAST_INTEGER) | (bottom != -1)
+            return Vector(quotient + up, and_valid(fits, valid))
         return without_nan(np.trunc(top / bottom), valid)
 
 
@@ -122,9 +140,35 @@ def _modulo(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _sql_int_divide(kinds: Sequence[Type], result: Type) -> str:
-    """DuckDB's // divides floats without truncating."""
-    template = "{0} // NULLIF({1}, 0)" if result is Type.INTEGER else "TRUNC({0} / NULLIF({1}, 0))"
-    return in_result_type(template)(kinds, result)
+    """DuckDB's // divides floats without truncating, and fails where an integer overflows, which only -1 can do. An
+    optimizer drops the comparison where the divisor is a constant."""
+    if result is Type.INTEGER:
+        return f"CASE WHEN {{1}} = -1 THEN {_SQL_NEGATED} ELSE {{0}} // NULLIF(NULLIF({{1}}, 0), -1) END"
+    return in_result_type("TRUNC({0} / NULLIF({1}, 0))")(kinds, result)
+
+
+def _opposite(operation: Callable[..., Array]) -> Kernel:
+    """-x or ABS(x): NULL for the least integer."""
+
+    def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
+        result = strict(operation)(kind, vectors)
+        values = vectors[0].values
+        if kind is not Type.INTEGER or values.min(initial=0) > LEAST_INTEGER:
+            return result
+        return Vector(result.values, and_valid(values != LEAST_INTEGER, result.valid))
+
+    return kernel
+
+
+def _opposite_fact(range_of: Callable[[Interval], Interval]) -> FactRule:
+    return lambda facts: Fact(range_of(facts[0].range), facts[0].nullable or _reaches_least(facts[0]))
+
+
+_SQL_NEGATED = "TRY_CAST(- CAST({0} AS HUGEINT) AS BIGINT)"
+
+
+def _sql_opposite(real: str, whole: str) -> SqlRule:
+    return lambda kinds, _result: whole if kinds[0] is Type.INTEGER else real
 
 
 def _sign(_kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -178,13 +222,13 @@ FUNCTIONS = (
              work=NUMBERS,
              sql=in_result_type("{0} % NULLIF({1}, 0)"),
              syntax=("Mod(this, expression)",)),
-    Function("negate", (1, 1), widest, strict_fact(intervals.negate), strict(np.negative), "-{0}", "a number",
+    Function("negate", (1, 1), widest, _opposite_fact(intervals.negate), _opposite(np.negative), "-{0}", "a number",
              work=NUMBERS,
-             sql="- {0}",  # apart, for two signs together begin a comment
+             sql=_sql_opposite("- {0}", _SQL_NEGATED),  # apart, for two signs together begin a comment
              syntax=("Neg(this)",)),
-    Function("abs", (1, 1), widest, strict_fact(intervals.absolute), strict(np.abs), "ABS({args})", "a number",
+    Function("abs", (1, 1), widest, _opposite_fact(intervals.absolute), _opposite(np.abs), "ABS({args})", "a number",
              work=NUMBERS,
-             sql="ABS({0})",
+             sql=_sql_opposite("ABS({0})", "TRY_CAST(ABS(CAST({0} AS HUGEINT)) AS BIGINT)"),
              syntax=("Abs(this)",)),
     Function("sign", (1, 1), lambda k, _f: Type.INTEGER if all_numeric(k) else None,
              lambda facts: Fact(_sign_range(facts[0].range), facts[0].nullable), _sign, "SIGN({args})", "a number",

@@ -15,8 +15,6 @@ import numpy as np
 from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.plan.functions.rounding import EXACT_POWERS
 from dpsql.plan.functions.rules import (
-    INTEGERS,
-    LARGEST_INTEGER,
     FactRule,
     Kernel,
     TypeRule,
@@ -25,23 +23,22 @@ from dpsql.plan.functions.rules import (
     as_type,
     away_from_zero,
     open_ends,
-    sql_between,
 )
 from dpsql.plan.work import CELLS, NUMBERS, fixed_length
 from dpsql.schema import intervals
 from dpsql.schema.calendar import DAYS, MICROSECONDS, show_date, show_timestamp
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval
+from dpsql.schema.intervals import BOOLEAN, EVERYTHING, INT64, Interval
 
 WIDTHS: Mapping[str, Interval] = {
     "TINYINT": Interval(-(2**7), 2**7 - 1),
     "SMALLINT": Interval(-(2**15), 2**15 - 1),
     "INTEGER": Interval(-(2**31), 2**31 - 1),
-    "BIGINT": INTEGERS,
+    "BIGINT": INT64,
     "UTINYINT": Interval(0, 2**8 - 1),
     "USMALLINT": Interval(0, 2**16 - 1),
     "UINTEGER": Interval(0, 2**32 - 1),
-    "UBIGINT": Interval(0, LARGEST_INTEGER),
+    "UBIGINT": Interval(0, INT64.upper),
 }
 """DuckDB's integer types, as far as there are integers here."""
 
@@ -110,6 +107,8 @@ def _to_integer(width: Interval) -> Kernel:
             return Vector(values.astype(np.int64), vectors[0].valid)
         whole = np.rint(values) if values.dtype == np.float64 else values
         fits = (whole >= width.lower) & (whole <= width.upper)
+        if values.dtype == np.float64:
+            fits &= whole < -float(INT64.lower)  # as a double the largest integer is rounded up
         return Vector(np.where(fits, whole, 0).astype(np.int64), and_valid(fits, vectors[0].valid))
 
     return kernel
@@ -118,9 +117,10 @@ def _to_integer(width: Interval) -> Kernel:
 def sql_integer(word: str, value: str) -> str:
     """A cast to one of DuckDB's integer types, as BIGINT."""
     width = WIDTHS[word]
-    if width.upper < LARGEST_INTEGER:
+    if width.upper < INT64.upper:
         return f"CAST(TRY_CAST({value} AS {word}) AS BIGINT)"
-    return sql_between(f"TRY_CAST({value} AS BIGINT)", int(width.lower), int(width.upper))
+    whole = f"TRY_CAST({value} AS BIGINT)"
+    return whole if width == INT64 else f"NULLIF(GREATEST({whole}, -1), -1)"
 
 
 def _float_fact(facts: Sequence[Fact]) -> Fact:
@@ -167,12 +167,18 @@ def decimal_type(takes: Callable[[Type], bool]) -> TypeRule:
     return rule
 
 
+def whole_decimals(digits: int, scale: int) -> Interval:
+    """The integers that a DECIMAL holds."""
+    most = 10 ** (digits - scale) - 1
+    return Interval(max(-most, INT64.lower), min(most, INT64.upper))
+
+
 def _decimal(values: Array, digits: int, scale: int) -> tuple[Array, Bools]:
     """The values rounded to `scale` digits, and which of them have at most `digits` digits."""
     if values.dtype != np.float64:
         whole = values.astype(np.int64)
-        most = min(10 ** (digits - scale) - 1, LARGEST_INTEGER)
-        return whole.astype(np.float64), (whole >= -most) & (whole <= most)
+        ends = whole_decimals(digits, scale)
+        return whole.astype(np.float64), (whole >= ends.lower) & (whole <= ends.upper)
     power = float(f"1e{scale}")
     with np.errstate(all="ignore"):
         scaled = away_from_zero(values * power) + 0.0  # a DECIMAL has one zero
@@ -196,7 +202,7 @@ def _to_decimal(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 def _decimal_fact(facts: Sequence[Fact]) -> Fact:
     """From end to end: what the kernel computes never falls. No value lies beyond the digits."""
     digits, scale = decimal_digits(facts[1:]) or (MOST_DIGITS, 0)
-    before = facts[0].range.intersect(INTEGERS) or INTEGERS if facts[0].whole else facts[0].range
+    before = facts[0].range.intersect(INT64) or INT64 if facts[0].whole else facts[0].range
     limit = Interval(-(10 ** (digits - scale)), 10 ** (digits - scale))
     inside = before.intersect(limit)
     if inside is None:

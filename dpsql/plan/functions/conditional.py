@@ -125,7 +125,7 @@ def _case_type(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
 
 def _case_fact(facts: Sequence[Fact]) -> Fact:
     values = [*facts[1::2], facts[-1]]
-    return Fact(_hull(values), any_nullable(values))
+    return Fact(_hull(values), any_nullable(values), wide=max(each.wide for each in values))
 
 
 def _case(kind: Type, vectors: Sequence[Vector]) -> Vector:

@@ -13,7 +13,6 @@ import numpy as np
 
 from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.plan.functions.rules import (
-    INTEGERS,
     LARGEST_INTEGER,
     FactRule,
     Kernel,
@@ -24,14 +23,13 @@ from dpsql.plan.functions.rules import (
     as_type,
     away_from_zero,
     both_valid,
-    sql_between,
     strict_fact,
     without_nan,
 )
 from dpsql.plan.work import NUMBERS
 from dpsql.schema import intervals
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT64, Interval
 
 MOST_DIGITS = 309
 """Numbers of digits beyond +/-309 mean the same as +/-309: 10^309 is infinite as a float."""
@@ -41,7 +39,9 @@ EXACT_POWERS = 22
 SPLITTER = 2.0**27 + 1
 """Veltkamp's constant: `x * SPLITTER` splits a float into two halves of 26 bits."""
 _NEVER_OVERFLOWS = 1e290
-_INTEGER_POWERS = np.array([10**n for n in range(19)], dtype=np.int64)
+_INTEGER_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
+_LEAST_SIZE = np.uint64(2**63)
+"""The size of the least integer."""
 
 Rounding = Callable[[Any], Array]
 
@@ -109,22 +109,25 @@ def _digits_kernel(rounding: Rounding) -> Kernel:
         digits = np.clip(digits, -MOST_DIGITS, MOST_DIGITS)
         values, valid = as_type(vectors[0], kind), both_valid(vectors)
         if kind is Type.INTEGER:
-            rounded = _integers_to_digits(values, digits, half=rounding is away_from_zero)
-            return Vector(rounded, and_valid(np.abs(rounded) <= LARGEST_INTEGER, valid))
+            rounded, fits = _integers_to_digits(values, digits, half=rounding is away_from_zero)
+            return Vector(rounded, and_valid(fits, valid))
         return without_nan(_to_digits(values, digits, rounding), valid)
 
     return kernel
 
 
-def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> Array:
-    """In integers. No INTEGER reaches the half of 10^19."""
+def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> tuple[Array, Bools]:
+    """The integers rounded, and which of them are no larger than 64 bits hold."""
     left = np.maximum(-digits, 0)
-    power = _INTEGER_POWERS[np.minimum(left, 18)]
-    size = np.abs(values)
-    quotient = size // power
+    power = _INTEGER_POWERS[np.minimum(left, 19)]
+    size = np.where(values < 0, 0 - values.view(np.uint64), values.view(np.uint64))  # of the least integer too
+    rest = np.where(left > 19, size, size % power)
+    whole = size - rest
     if half:
-        quotient = quotient + (size - quotient * power >= power - (size - quotient * power))
-    return np.where(left > 18, 0, np.sign(values) * quotient * power)
+        whole = whole + np.where((left <= 19) & (rest >= power - rest) & (rest > 0), power, np.uint64(0))
+    fits = whole <= np.where(values < 0, _LEAST_SIZE, _LEAST_SIZE - np.uint64(1))
+    rounded = np.where(fits, whole, np.uint64(0)).view(np.int64)
+    return np.where(values < 0, -rounded, rounded), fits
 
 
 def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
@@ -173,8 +176,8 @@ def _digits_fact(rounding: Rounding) -> FactRule:
         nullable = any(each.nullable for each in facts)
         if not facts[0].whole:
             return Fact(reached, nullable)
-        fits = reached.magnitude <= LARGEST_INTEGER
-        return Fact(reached.intersect(INTEGERS) or INTEGERS, nullable or not fits).meaning(reached)
+        inside = reached.intersect(INT64)
+        return Fact(inside or INT64, nullable or inside != reached).meaning(reached)
 
     return rule
 
@@ -188,7 +191,7 @@ def _at_constant(values: Interval, digits: Interval, rounding: Rounding, *, whol
     places = np.array([max(-MOST_DIGITS, min(MOST_DIGITS, int(digits.lower)))])
     ends = np.array([values.lower, values.upper], dtype=np.int64 if whole else np.float64)
     if whole:
-        lower, upper = _integers_to_digits(ends, places, half=rounding is away_from_zero)
+        (lower, upper), _ = _integers_to_digits(ends, places, half=rounding is away_from_zero)
         return Interval(int(lower), int(upper))
     if values.magnitude > _NEVER_OVERFLOWS or abs(int(places[0])) > 15:
         return None
@@ -208,7 +211,9 @@ def _sql_digits(name: str) -> SqlRule:
     def sql(kinds: Sequence[Type], _result: Type) -> str:
         limited = f"LEAST(GREATEST({{1}}, {-MOST_DIGITS}), {MOST_DIGITS})"  # which would skip NULL
         rounded = f"{name}({{0}}, CAST(CASE WHEN {{1}} IS NOT NULL THEN {limited} END AS INTEGER))"
-        return sql_between(rounded, -LARGEST_INTEGER, LARGEST_INTEGER) if kinds[0] is Type.INTEGER else rounded
+        if kinds[0] is not Type.INTEGER:
+            return rounded
+        return f"TRY_CAST({rounded.replace('{0}', 'CAST({0} AS HUGEINT)')} AS BIGINT)"
 
     return sql
 

@@ -8,12 +8,15 @@ import numpy as np
 
 from dpsql.plan.expressions import DTYPES, Array, Bools, Fact, Vector
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import INFINITY, Interval
+from dpsql.schema.intervals import INFINITY, INT64, Interval
 
 LARGEST_INTEGER = 2**62
-"""No INTEGER is larger: tables are clipped to it, casts and rounding give NULL beyond. So -x, ABS(x) and x // -1 never
-overflow."""
+"""Results of +, - and * are INTEGER where they cannot be larger; bounds and sums are held to it. A cell can be any
+number of 64 bits (`INT64`)."""
+LEAST_INTEGER = int(INT64.lower)
+"""Has no counterpart above 0: -x, ABS(x) and x // -1 are NULL there."""
 INTEGERS = Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
+"""Whole numbers that answers are computed with."""
 
 TypeRule = Callable[[Sequence[Type], Sequence[Fact]], Type | None]
 FactRule = Callable[[Sequence[Fact]], Fact]

@@ -33,11 +33,10 @@ from dpsql.release.release import ReleasedValues
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import Key, TableSchema, Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT64
 
-LARGEST_INTEGER = 2**62
 _RANGES = {
-    Type.INTEGER: Interval(-LARGEST_INTEGER, LARGEST_INTEGER),
+    Type.INTEGER: INT64,
     Type.DATE: DAYS,
     Type.TIMESTAMP: MICROSECONDS,
 }

@@ -26,7 +26,7 @@ from dpsql.plan.expressions import (
 )
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scan_of, scans_of
-from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, value_range
+from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, Wide, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.names.scopes import Scope
@@ -115,7 +115,15 @@ def column_of(column: ColumnSchema, scan: Scan) -> Column:
     if column.type.temporal and column.bounds is None:  # the calendar's own limits
         known = known.meaning(EVERYTHING)
     known = between_integers(known, column.type)
+    if column.wide:
+        known = replace(known, wide=Wide.UNIT if _is_unit(column, scan.table) else Wide.VALUE)
     return Column(column.name, column.type, known, scan.name, scan.shown)
+
+
+def _is_unit(column: ColumnSchema, table: TableSchema) -> bool:
+    """Whether the column's value is the unit itself, or leads to it as the key that it is there."""
+    unit = table.unit
+    return unit is not None and unit.column == column.name and all(step.key == step.column for step in unit.steps)
 
 
 def rows_of(scan: Scan) -> Rows:

@@ -13,9 +13,10 @@ from dpsql.plan.evaluation import folded
 from dpsql.plan.expressions import Expr, Function, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.casts import cast_name
-from dpsql.plan.functions.rules import LARGEST_INTEGER
+from dpsql.plan.functions.rules import LEAST_INTEGER
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64
 from dpsql.sql.bind.null_types import is_null, typed_nulls
 from dpsql.sql.syntax.list_indices import refuse_part_zero
 from dpsql.sql.syntax.parameters import Params
@@ -23,6 +24,7 @@ from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import CLOCK, CLOCKS, INSIDE, NO_FUNCTIONS, as_text
 from dpsql.sql.syntax.source_text import no_time, own_word, times_hint
 from dpsql.sql.syntax.spellings import NAMES, NODES, written_names
+from dpsql.sql.wide_numbers import check_call
 
 MOST_DEPTH = 150
 """Levels of operations in one expression; a tree this deep is walked well within Python's recursion limit."""
@@ -81,6 +83,8 @@ class ScalarBinder:
             return self.literal(node)
         if kind in (exp.And, exp.Or):
             return self.junction(node, depth)
+        if kind is exp.Neg and _is_least(node.this):
+            return Literal(LEAST_INTEGER, Type.INTEGER)
         rule = RULES.get(kind)
         if rule is not None:
             return rule(self, node, bind)
@@ -104,6 +108,12 @@ class ScalarBinder:
             raise SQLSyntaxError(f"{word} takes {count} {noun}, got {len(args)}.", span=self.span(node))
         if name == "split_part":
             refuse_part_zero(args, self.span(node))
+        check_call(name, args, self.span(node))
+        return self.typed(name, node, args)
+
+    def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
+        """`apply` to arguments of the right number that have been checked."""
+        function = FUNCTIONS[name]
         args = typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
         if typed is None:
@@ -162,7 +172,7 @@ class ScalarBinder:
         if node.args.get("is_string"):
             return Literal(text, Type.TEXT)
         try:
-            if text.isdecimal() and len(text) <= 19 and int(text) <= LARGEST_INTEGER:
+            if text.isdecimal() and len(text) <= 19 and int(text) in INT64:
                 return Literal(int(text), Type.INTEGER)
             value = float(text)
         except ValueError:
@@ -254,6 +264,11 @@ def _identity(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if isinstance(what, exp.Boolean):
         return binder.apply("is_true" if what.this else "is_false", node, [value])
     raise SQLSyntaxError("IS wants NULL, TRUE or FALSE after it.", span=binder.span(node))
+
+
+def _is_least(digits: exp.Expr) -> bool:
+    """Whether a number, which stands behind a minus sign, is one more than the largest integer."""
+    return type(digits) is exp.Literal and not digits.is_string and digits.name == str(-LEAST_INTEGER)
 
 
 def _is_text(expr: Expr) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.expressions import Literal
-from dpsql.plan.windows import MOST_RANGE, MOST_STEPS, WHOLE, Frame, WindowOrder
+from dpsql.plan.expressions import Literal, call
+from dpsql.plan.functions import FUNCTIONS
+from dpsql.plan.functions.rules import LARGEST_INTEGER
+from dpsql.plan.windows import MOST_RANGE, MOST_STEPS, WHOLE, Facts, Frame, WindowOrder
 from dpsql.schema.calendar import MICROSECONDS_A_DAY
 from dpsql.schema.columns import Type
 from dpsql.sql.bind.scalars import ScalarBinder
@@ -36,6 +39,20 @@ def frame_of(sql: str, node: exp.Window, order: Sequence[WindowOrder], binder: S
     if start is end is None or (kind == "RANGE" and not order):
         return WHOLE
     return Frame("rows" if kind == "ROWS" else "range", start, end)
+
+
+def within_reach(order: tuple[WindowOrder, ...], frame: Frame, fact_of: Facts) -> tuple[WindowOrder, ...]:
+    """The order of a frame. Whole numbers from which a frame by RANGE reaches further are held to +/- 2^62: an engine
+    that adds the distance to a larger one would fail, and one row would decide that."""
+    if frame.kind != "range" or not (frame.start or frame.end):
+        return order
+    (term,) = order
+    if term.expr.type is not Type.INTEGER or fact_of(term.expr).range.magnitude <= LARGEST_INTEGER:
+        return order
+    ends = (Literal(-LARGEST_INTEGER, Type.INTEGER), Literal(LARGEST_INTEGER, Type.INTEGER))
+    held = call(FUNCTIONS["clamp"], term.expr, *ends)
+    assert held is not None  # whole numbers have such limits
+    return (replace(term, expr=held),)
 
 
 class _Ends:

@@ -19,13 +19,14 @@ from dpsql.sql.bind.aggregates import AggregateBinder
 from dpsql.sql.bind.null_types import is_null
 from dpsql.sql.bind.private_rows import OWN, Kind, PrivateRows, Rows
 from dpsql.sql.bind.real_windows import in_steps, of_steps, steps_in_one
-from dpsql.sql.bind.window_frames import frame_of
+from dpsql.sql.bind.window_frames import frame_of, within_reach
 from dpsql.sql.bind.window_refusals import NODES, called, handle, over
 from dpsql.sql.names.scopes import StatementState
 from dpsql.sql.names.select_list import fresh
 from dpsql.sql.syntax.nodes import NamedArguments
 from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import as_text
+from dpsql.sql.wide_numbers import check_key, check_value
 
 _WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
 _WORDS += "SUM, MIN, MAX and AVG"
@@ -108,6 +109,7 @@ class WindowBinder:
         argument = self._argument(function, inner)
         if function.framed:
             frame = frame_of(self.sql, node, order, self.binder.inner)
+            order = within_reach(order, frame, lambda expr: fact(expr, self._known))
             return WindowCall(function, argument, partition, order, frame, ignore_nulls=ignore)
         offset = inner.args.get("offset")
         number = 1 if offset is None else self._number(offset, function.name, -MOST_STEPS, MOST_STEPS, inner)
@@ -121,6 +123,7 @@ class WindowBinder:
         if inner.this is None:
             raise SQLSyntaxError(f"{function} takes a value.", span=span_of(self.sql, inner))
         argument = self.binder.inner.bind(inner.this)
+        check_value(argument, span_of(self.sql, inner))
         if argument.type.opaque:
             raise TypeMismatch(
                 f"{function}({argument}): columns of its type can only be counted or tested for NULL.",
@@ -183,6 +186,7 @@ class WindowBinder:
         if argument is not None:
             argument = self._aggregated(function, call, argument)
         frame = frame_of(self.sql, node, order, self.binder.inner)
+        order = within_reach(order, frame, lambda expr: fact(expr, self._known))
         return WindowCall(function, argument, partition, () if frame == WHOLE else order, frame)
 
     def _aggregated(self, function: WindowFunction, call: WrittenAggregate, argument: Expr) -> Expr:
@@ -247,6 +251,7 @@ class WindowBinder:
                 span=span_of(self.sql, node),
                 hint=as_text(expr),
             )
+        (check_key if clause == "PARTITION BY" else check_value)(expr, span_of(self.sql, node))
         return expr
 
     def _number(self, node: exp.Expr | None, name: str, least: int, most: int, call: exp.Expr) -> int:

@@ -13,9 +13,9 @@ from dpsql.errors import InvalidParameter, did_you_mean
 from dpsql.plan.expressions import Literal
 from dpsql.schema.calendar import day_number, microsecond_number
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64
 
 MOST_CHARACTERS = 64 * 1024
-_LARGEST_INTEGER = 2**62
 
 Params = tuple[tuple[str, Literal], ...]
 """Names and values, in order of names: hashable, for the plan cache."""
@@ -101,8 +101,8 @@ def _read(name: str, value: object) -> Literal:
 
 
 def _whole(name: str, value: int) -> Literal:
-    if abs(value) > _LARGEST_INTEGER:
-        raise InvalidParameter(f":{name} must lie within +/-2^62.")
+    if value not in INT64:
+        raise InvalidParameter(f":{name} must lie between -2^63 and 2^63 - 1.")
     return Literal(value, Type.INTEGER)
 
 

@@ -106,7 +106,7 @@ CELLS: dict[str, list[str]] = {
     "l": ["[1, 2]", "NULL"],
 }
 ODD_QUERIES = [
-    *(f"SELECT {name}, COUNT(*) FROM p GROUP BY {name}" for name in TYPES if name != "l"),
+    *(f"SELECT {name}, COUNT(*) FROM p GROUP BY {name}" for name in TYPES if name not in ("l", "u")),
     *(f"SELECT COUNT({name}), COUNT(*) FROM p" for name in TYPES),
     "SELECT SUM(CLAMP(u, 0, 1000)), SUM(CLAMP(h, -10, 10)), SUM(CLAMP(t, -200, 200)) FROM p",
     "SELECT AVG(CLAMP(x, -1, 1)), AVG(CLAMP(f, -1, 1)), AVG(CLAMP(m, -10, 10)) FROM p",
@@ -162,8 +162,9 @@ def test_odd_cells_are_those_of_a_frame(odd: Path):
 
 def test_whole_numbers_and_days_are_read_exactly(odd: Path):
     held = session({"p": dpsql.Table(odd)}, "auto")
-    counted = {group[0] for group in insecure_exact(held, "SELECT u, COUNT(*) FROM p GROUP BY u", KEY, **TERMS).parts}
-    assert counted == {2**62, 0, None}
+    texts = session({"p": dpsql.Table(odd, types={"u": "text"})}, "auto")
+    counted = {group[0] for group in insecure_exact(texts, "SELECT u, COUNT(*) FROM p GROUP BY u", KEY, **TERMS).parts}
+    assert counted == {"18446744073709551615", "9223372036854775808", "0", None}
     counted = {group[0] for group in insecure_exact(held, "SELECT ns, COUNT(*) FROM p GROUP BY ns", KEY, **TERMS).parts}
     assert counted == {-1, 1_577_836_800_000_001, None}
     days = {group[0] for group in insecure_exact(held, "SELECT d, COUNT(*) FROM p GROUP BY d", KEY, **TERMS).parts}

@@ -39,7 +39,8 @@ from dpsql.schema.columns import Type
 
 Row = Mapping[str, Any]
 Exact = dict[tuple[Any, ...], tuple[int, ...]]
-LARGEST = 2**62
+LEAST, MOST = -(2**63), 2**63 - 1
+"""The integers."""
 
 
 def execute(plan: ExactPlan, rows: Sequence[Row]) -> Exact:
@@ -311,7 +312,7 @@ def _cast(source: str, target: str, args: list[Any]) -> Any:
 
 def _fits(whole: int, target: str) -> bool:
     if target in ("bigint", "ubigint"):
-        return (0 if target[0] == "u" else -LARGEST) <= whole <= LARGEST
+        return (0 if target[0] == "u" else LEAST) <= whole <= MOST
     bits = _WIDTHS[target.removeprefix("u")]
     return 0 <= whole < 2**bits if target[0] == "u" else -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1)
 
@@ -598,6 +599,11 @@ _NULLS: Mapping[str, Callable[[list[Any]], Any]] = {
 }
 
 
+def _integer(whole: int) -> int | None:
+    """NULL where 64 bits do not hold it."""
+    return whole if LEAST <= whole <= MOST else None
+
+
 def _divide(_kind: Type, args: list[Any]) -> Any:
     a, b = float(args[0]), float(args[1])
     return None if b == 0 else a / b
@@ -608,7 +614,7 @@ def _int_divide(kind: Type, args: list[Any]) -> Any:
     if b == 0:
         return None
     if kind is Type.INTEGER:
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return _integer(abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
     quotient = float(a) / float(b)
     return quotient if math.isinf(quotient) or math.isnan(quotient) else float(math.trunc(quotient))
 
@@ -626,7 +632,7 @@ def _whole(operation: Callable[[float], float]) -> Callable[[Type, list[Any]], A
     def compute(kind: Type, args: list[Any]) -> Any:
         held = args[0]
         rounded = held if isinstance(held, int) or math.isinf(held) else operation(held)
-        return min(max(rounded, -LARGEST), LARGEST) if kind is Type.INTEGER else rounded
+        return min(max(rounded, LEAST), MOST) if kind is Type.INTEGER else rounded
 
     return compute
 
@@ -649,7 +655,7 @@ def _to_digits(kind: Type, args: list[Any], operation: Callable[[float], float])
         power = 10 ** min(max(0, -digits), 30)
         near = Fraction(held, power)
         whole = int(_away(near) if operation is _away else math.trunc(near)) * power
-        return whole if abs(whole) <= LARGEST else None
+        return _integer(whole)
     if math.isinf(held):
         return held
     if digits < -308:  # DuckDB's power is infinite there
@@ -710,8 +716,8 @@ _STRICT: Mapping[str, Callable[[Type, list[Any]], Any]] = {
     "divide": _divide,
     "int_divide": _int_divide,
     "modulo": _modulo,
-    "negate": lambda _k, a: -a[0],
-    "abs": lambda _k, a: abs(a[0]),
+    "negate": lambda k, a: _integer(-a[0]) if k is Type.INTEGER else -a[0],
+    "abs": lambda k, a: _integer(abs(a[0])) if k is Type.INTEGER else abs(a[0]),
     "floor": _whole(math.floor),
     "ceil": _whole(math.ceil),
     "round": _round,

@@ -108,7 +108,7 @@ def test_decimals_tell_people_apart_exactly(places: int, spark: Any):
     assert counted(asked, "SELECT COUNT(*) FROM t") == {(): len(set(cells))}
     assert counted(asked, "SELECT COUNT(*) FROM t JOIN o ON t.who = o.who") == {(): len(set(cells))}
     wholes = {
-        "as_integer": [cell for cell in cells if cell == int(cell)],
+        "as_integer": [cell for cell in cells if cell == int(cell) and cell < 2**63],  # larger ones do not fit
         "as_boolean": [c for c in cells if c in (0, 1)],
     }
     for name, read in wholes.items():

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsql.executors.pandas.columns.cells import LARGEST_INTEGER, read_cells
+from dpsql.executors.pandas.columns.cells import read_cells
 from dpsql.plan.expressions import DTYPES, Array, Bools, Vector
 from dpsql.plan.row_local import laid_out
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY
 from dpsql.schema.columns import Key, Type
 from dpsql.schema.frozen import dataclass
+from dpsql.schema.intervals import INT64
 from dpsql.schema.text_values import ReadText
 
 Reader = Callable[[int, int], Vector]
@@ -42,33 +43,39 @@ _TICKS_A_DAY = {"D": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6,
 _WORD = 8
 _NAT = np.iinfo(np.int64).min
 _OBJECTS_AT_ONCE = 65_536
+_ABOVE = 2.0**63
+"""The least float above all integers of 64 bits."""
 
 
-def block_reader(series: pd.Series, kind: Type, fill: Key, zone: str | None = None) -> Reader | None:
+def block_reader(
+    series: pd.Series, kind: Type, fill: Key, zone: str | None = None, *, clips: bool = False
+) -> Reader | None:
     """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL and instants as clocks
-    of a zone show them (None: UTC); None for a column whose cells are something else."""
+    of a zone show them (None: UTC); None for a column whose cells are something else. clips: as of `read_cells`."""
     dtype: Any = series.dtype
     array: Any = series.array
     if isinstance(dtype, pd.ArrowDtype):
-        return _arrow_reader(dtype, array.__arrow_array__(), kind, fill, zone)
+        return _arrow_reader(dtype, array.__arrow_array__(), kind, fill, zone, clips=clips)
     if dtype.kind == "M":
         clock, ticks = _clock_of(dtype, zone), array.asi8
         return lambda start, stop: _times(ticks[start:stop], None, clock, kind, fill)
     if isinstance(dtype, np.dtype) and dtype.kind in _WIDEST:
         values = series.to_numpy()
-        return lambda start, stop: numbers(values[start:stop], None, kind, fill)
+        return lambda start, stop: numbers(values[start:stop], None, kind, fill, clips=clips)
     if isinstance(array, pd.arrays.IntegerArray | pd.arrays.FloatingArray | pd.arrays.BooleanArray):
-        return lambda start, stop: numbers(*_nullable(array[start:stop]), kind, fill)
+        return lambda start, stop: numbers(*_nullable(array[start:stop]), kind, fill, clips=clips)
     return None
 
 
-def read_objects(series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> Vector:
+def read_objects(
+    series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
+) -> Vector:
     """The whole of any other column, cell by cell; Arrow's decimals among them, which it turns into floats that are not
     always the nearest."""
     array: Any = series.array
     starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
     cells = (array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object) for start in starts)
-    blocks = [read_cells(each, kind, fill, read_text, zone) for each in cells]
+    blocks = [read_cells(each, kind, fill, read_text, zone, clips=clips) for each in cells]
     values = np.concatenate([block.values for block in blocks])
     valid = np.concatenate([block.where_valid() for block in blocks])
     return Vector(values, None if valid.all() else valid)
@@ -82,10 +89,10 @@ def _nullable(block: Any) -> tuple[Array, Bools | None]:
     return values, ~missing if missing.any() else None
 
 
-def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key, zone: str | None) -> Reader | None:
+def _arrow_reader(dtype: Any, chunks: Any, kind: Type, fill: Key, zone: str | None, *, clips: bool) -> Reader | None:
     if dtype.kind in _WIDEST:
         wide = _WIDEST_ARROW[dtype.kind]
-        return lambda start, stop: numbers(*_arrow(chunks, start, stop, wide), kind, fill)
+        return lambda start, stop: numbers(*_arrow(chunks, start, stop, wide), kind, fill, clips=clips)
     if dtype.kind != "M":
         return None
     clock = _clock_of(dtype, zone)
@@ -137,22 +144,31 @@ def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools 
     return block.fill_null(False if wide == "bool" else 0).to_numpy(), present
 
 
-def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key) -> Vector:
-    """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL."""
+def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips: bool = False) -> Vector:
+    """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL. clips: as of
+    `read_cells`. Unsigned numbers above all INTEGERs are the largest one."""
     values = laid_out(values)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
         wrong = np.isnan(values)
         if kind is Type.INTEGER:
             wrong |= np.isinf(values) | (np.trunc(values) != values)
+            if not clips:
+                wrong |= (values < -_ABOVE) | (values >= _ABOVE)
         valid = _without(valid, wrong)
         if kind is Type.INTEGER:
-            values = np.clip(values if valid is None else np.where(valid, values, 0), -LARGEST_INTEGER, LARGEST_INTEGER)
+            values = _whole(values if valid is None else np.where(valid, values, 0))
     elif kind is Type.INTEGER and values.dtype == np.uint64:
-        values = np.minimum(values, np.uint64(LARGEST_INTEGER))
+        values = np.minimum(values, np.uint64(INT64.upper))
     if kind is Type.BOOLEAN and values.dtype.kind != "b":
         valid = _without(valid, (values != 0) & (values != 1))
     return _filled(values.astype(DTYPES[kind], copy=False), valid, fill)
+
+
+def _whole(values: Array) -> Array:
+    """Whole floats as the nearest integers of 64 bits."""
+    above = values >= _ABOVE
+    return np.where(above, np.int64(INT64.upper), np.where(above, 0.0, np.maximum(values, -_ABOVE)).astype(np.int64))
 
 
 def _times(ticks: Array, valid: Bools | None, clock: Clock, kind: Type, fill: Key) -> Vector:

@@ -8,16 +8,18 @@ import numpy as np
 
 from dpsql.plan.expressions import DTYPES, Array, Vector
 from dpsql.schema.columns import Key, Type
-from dpsql.schema.intervals import Interval
 from dpsql.schema.text_values import ReadText
 
 LARGEST_INTEGER = 2**62
-INTEGERS = Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
+"""Sums are held to it."""
 
 
-def read_cells(cells: Iterable[object], kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> Vector:
-    """Objects as values of the type, `fill` in the cells that are NULL. No cell raises."""
-    read = [_read(cell, kind, read_text, zone) for cell in cells]
+def read_cells(
+    cells: Iterable[object], kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
+) -> Vector:
+    """Objects as values of the type, `fill` in the cells that are NULL. No cell raises. clips: whether a number beyond
+    64 bits is the nearest INTEGER, as where bounds are declared, and not NULL."""
+    read = [_read(cell, kind, read_text, zone, clips=clips) for cell in cells]
     valid = np.array([cell is not None for cell in read], dtype=bool)
     values: Array = np.array([fill if cell is None else cell for cell in read], dtype=DTYPES[kind])
     return Vector(values, None if valid.all() else valid)
@@ -32,9 +34,9 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def _read(cell: object, kind: Type, read_text: ReadText, zone: str | None) -> Key:
+def _read(cell: object, kind: Type, read_text: ReadText, zone: str | None, *, clips: bool) -> Key:
     if kind is Type.TEXT and type(cell) is str:  # as most cells are
         return read_text(cell) if is_unicode(cell) else None
     from dpsql.executors.pandas.columns.object_values import value_of_object  # most columns hold no objects
 
-    return value_of_object(cell, kind, read_text, zone)
+    return value_of_object(cell, kind, read_text, zone, clips=clips)

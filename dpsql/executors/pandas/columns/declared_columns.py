@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dpsql.core.exact import LatticeSum
 from dpsql.executors.pandas.columns.blocks import Reader, block_reader, read_objects
-from dpsql.executors.pandas.columns.cells import INTEGERS
 from dpsql.executors.pandas.columns.encoding import Codes, EncodedColumn, encode, is_coded
 from dpsql.executors.pandas.columns.numbering import numbered_integers
 from dpsql.plan.expressions import DTYPES, Array, Vector, blank
@@ -91,14 +90,17 @@ class ColumnStore:
         series = self.series(column.name)
         if column.type.opaque:
             return lambda start, stop: _presence(series.iloc[start:stop])
-        return block_reader(series, column.type, default_value(column), column.zone)
+        return block_reader(series, column.type, default_value(column), column.zone, clips=column.bounds is not None)
 
     def encoded(self, name: str) -> EncodedColumn:
         """A column of texts, or one that is held as codes, by its distinct values."""
         if name not in self._encoded:
             column = self.column(name)
-            found = encode(self.series(name), column.type, default_value(column), _reader_of(column), column.zone)
-            self._encoded[name] = EncodedColumn(found.codes, _declared(found.dictionary, column), found.nulls)
+            texts = encode(
+                self.series(name), column.type, default_value(column), _reader_of(column), column.zone,
+                clips=column.bounds is not None,
+            )  # fmt: skip
+            self._encoded[name] = EncodedColumn(texts.codes, _declared(texts.dictionary, column), texts.nulls)
         return self._encoded[name]
 
     def numbered(self, name: str) -> tuple[Codes, Vector]:
@@ -151,7 +153,10 @@ class ColumnStore:
         """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
         if name not in self._converted:
             column = self.column(name)
-            read = read_objects(self.series(name), column.type, default_value(column), _reader_of(column), column.zone)
+            read = read_objects(
+                self.series(name), column.type, default_value(column), _reader_of(column), column.zone,
+                clips=column.bounds is not None,
+            )  # fmt: skip
             self._converted[name] = _declared(read, column)
         return self._converted[name]
 
@@ -257,7 +262,7 @@ def _enforce(vector: Vector, column: ColumnSchema) -> Vector:
     return vector if limits is None else Vector(clip(vector.values, limits.lower, limits.upper), vector.valid)
 
 
-_LIMITS = {Type.INTEGER: INTEGERS, Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
+_LIMITS = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
 
 
 def clip(values: Array, lower: Number, upper: Number) -> Array:

@@ -55,10 +55,12 @@ def _is_arrow_text(dtype: object) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in _ARROW_TEXTS
 
 
-def encode(series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None) -> EncodedColumn:
+def encode(
+    series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
+) -> EncodedColumn:
     """The codes of a column of texts or of one that `is_coded`, and its values as the type, `fill` where NULL."""
     codes, values = codes_of(series)
-    cells = _values_of(values, kind, fill, read_text, zone)
+    cells = _values_of(values, kind, fill, read_text, zone, clips=clips)
     null: Array = np.empty(1, dtype=cells.values.dtype)
     null[0] = fill
     valid = np.append(cells.where_valid(), False)
@@ -79,14 +81,22 @@ def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
         return _codes_of_arrow_texts(series)
     if series.dtype == object:
         return _number_texts(series)
-    numbered = numbered_texts(series, _is_plain)
+    numbered = None if _is_of_numbers(series.dtype) else numbered_texts(series, _is_plain)
     if numbered is not None:
         return numbered[0], pd.Series(numbered[1], dtype=object)
     codes, uniques = pd.factorize(series)
     texts = list(uniques)
+    if _is_of_numbers(series.dtype):
+        return codes.astype(np.int32), pd.Series(texts, dtype=object)
     if not all(_is_plain(text) for text in texts):
         return _number_texts(series)
     return codes.astype(np.int32), pd.Series(texts, dtype=object)
+
+
+def _is_of_numbers(dtype: object) -> bool:
+    """Whether whole numbers are stored, which text can be declared to be read of."""
+    decimals = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal")
+    return getattr(dtype, "kind", "") in "iu" or decimals
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
@@ -158,9 +168,11 @@ def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
     return np.array(codes, dtype=np.int32), pd.Series(list(seen), dtype=object)
 
 
-def _values_of(values: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None) -> Vector:
-    read = None if kind is Type.TEXT else block_reader(values, kind, fill, zone)
-    return read_objects(values, kind, fill, read_text, zone) if read is None else read(0, len(values))
+def _values_of(
+    values: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None, *, clips: bool
+) -> Vector:
+    read = None if kind is Type.TEXT else block_reader(values, kind, fill, zone, clips=clips)
+    return read_objects(values, kind, fill, read_text, zone, clips=clips) if read is None else read(0, len(values))
 
 
 def _is_plain(text: str) -> bool:

@@ -10,30 +10,30 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.executors.pandas.columns.object_cells import Moment, Plain, plain_cell, text_of
-from dpsql.plan.functions.rules import INTEGERS
 from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, day_number
 from dpsql.schema.columns import Key, Type
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT64, Interval
 from dpsql.schema.text_values import ReadText
 
 _NUMBERS = (int, float, Decimal, Fraction)  # bool is an int
 
 
-def value_of_object(cell: object, kind: Type, read_text: ReadText, zone: str | None = None) -> Key:
-    """The value of a cell; None where it is NULL or has no value of the type."""
+def value_of_object(
+    cell: object, kind: Type, read_text: ReadText, zone: str | None = None, *, clips: bool = False
+) -> Key:
+    """The value of a cell; None where it is NULL or has no value of the type (clips: as of `read_cells`)."""
     try:
-        return _read(plain_cell(cell), kind, read_text, zone)
+        return _read(plain_cell(cell), kind, read_text, zone, clips=clips)
     except Exception:  # noqa: BLE001 - a number that its type cannot hold
         return None
 
 
-def _read(value: Plain, kind: Type, read_text: ReadText, zone: str | None) -> Key:
+def _read(value: Plain, kind: Type, read_text: ReadText, zone: str | None, *, clips: bool) -> Key:
     if kind is Type.TEXT:
         text = text_of(value)
         return None if text is None else read_text(text)
     if isinstance(value, str):
-        read = read_text(value)
-        return _held(read, INTEGERS) if kind is Type.INTEGER and read is not None else read
+        return read_text(value)
     if kind.temporal:
         microseconds = _microseconds(value, zone)
         if microseconds is None:
@@ -44,7 +44,7 @@ def _read(value: Plain, kind: Type, read_text: ReadText, zone: str | None) -> Ke
         return None
     if kind is Type.BOOLEAN:
         return truth_of(value)
-    return _integer(value) if kind is Type.INTEGER else _real(value)
+    return _integer(value, clips=clips) if kind is Type.INTEGER else _real(value)
 
 
 def truth_of(value: Any) -> bool | None:
@@ -70,14 +70,16 @@ def on_clock(instant: int, zone: str | None) -> int:
     return instant + table.offsets[bisect_right(table.instants, instant)]
 
 
-def _integer(number: Any) -> int | None:
-    """A fraction or an infinity does not fit."""
-    if isinstance(number, Decimal):  # held before it becomes an integer, which could have a million digits
-        return _held(number, INTEGERS) if number == number.to_integral_value() else None
-    if isinstance(number, float | Fraction):
-        whole = number.is_integer() if isinstance(number, float) else number.denominator == 1
-        return _held(number, INTEGERS) if whole else None
-    return _held(number, INTEGERS)
+def _integer(number: Any, *, clips: bool) -> int | None:
+    """A fraction or an infinity does not fit. A Decimal is held before it becomes an integer, which could have a
+    million digits."""
+    if isinstance(number, Decimal):
+        whole = number == number.to_integral_value()
+    elif isinstance(number, float):
+        whole = number.is_integer()
+    else:
+        whole = not isinstance(number, Fraction) or number.denominator == 1
+    return _held(number, INT64) if whole and (clips or number in INT64) else None
 
 
 def _real(number: Any) -> float:

@@ -16,6 +16,7 @@ from dpsql.executors.pandas.sums.ranking import Numbers, combine, dense_ranks, s
 from dpsql.plan.aggregates.record import AggregateFunction
 from dpsql.plan.expressions import DTYPES, Array, Bools, Vector, blank
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64, Interval
 
 _LIMB = 32
 _LOW = 2**_LIMB - 1
@@ -70,7 +71,8 @@ def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Ve
         cells[groups[place]].append(values[place].item())
     answers = [kind.of_cells(each, result) if each else kind.of_nothing for each in cells]
     if result is Type.INTEGER:
-        answers = [each and max(-LARGEST_INTEGER, min(LARGEST_INTEGER, each)) for each in answers]
+        ends = INT64 if kind.name != "SUM" else Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
+        answers = [each and int(max(ends.lower, min(ends.upper, each))) for each in answers]
     valid = np.array([each is not None and each == each for each in answers], dtype=bool)  # noqa: PLR0124 - NaN is not
     nothing: Any = blank(result)
     typed: Array = np.array([nothing if each is None else each for each in answers], dtype=DTYPES[result])
