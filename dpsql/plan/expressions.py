@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dpsql.plan.work import LONGEST_TEXT, Length, Work, unknown
 from dpsql.schema.calendar import show_date, show_timestamp
-from dpsql.schema.columns import EARLIER, Key, Type, Wide
+from dpsql.schema.columns import EARLIER, Key, Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, hull, point
+from dpsql.schema.intervals import BOOLEAN, EVERYTHING, INT64, Interval, hull, point
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -42,7 +42,8 @@ class Fact:
     most: int | None = None
     """Of texts: no value has more characters, where what is written says so: LEFT(city, 3)."""
 
-    wide: Wide = Wide.NO
+    wide: int = 0
+    """Of texts that are the digits of whole numbers: as of `ColumnSchema.wide`; 0 of all other values."""
 
     @property
     def said(self) -> Interval:
@@ -177,14 +178,35 @@ class Literal:
         return str(self.value).upper() if isinstance(self.value, bool) else str(self.value)
 
 
+_NOTHING = point(0)
+"""The range of NULL."""
+
+
+class WholeFloat(float):
+    """The double of a constant that is a whole number of more than 64 bits, and the number (`whole`)."""
+
+    whole: int
+
+    @classmethod
+    def of(cls, whole: int) -> WholeFloat:
+        made = cls(whole)
+        made.whole = whole
+        return made
+
+
 @lru_cache(maxsize=4096)
 def _fact_of(value: Key, kind: Type) -> Fact:
     """What is known of a constant."""
     if value is None:
-        return Fact(point(0), nullable=True, whole=kind.discrete)
+        return Fact(_NOTHING, nullable=True, whole=kind.discrete)
     number = isinstance(value, int | float)
     held = point(value) if number else EVERYTHING  # type: ignore[arg-type]
     return Fact(held, nullable=False, whole=kind.discrete, most=len(value) if isinstance(value, str) else None)
+
+
+def whole_number(value: int) -> Literal:
+    """A constant: an INTEGER, or where 64 bits do not hold it a REAL."""
+    return Literal(value, Type.INTEGER) if value in INT64 else Literal(WholeFloat.of(value), Type.REAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +216,12 @@ class Slot:
     index: int
     name: str
     type: Type
+    wide: int = 0
+    """As of `Fact.wide`."""
 
     @property
     def fact(self) -> Fact:
-        return Fact()
+        return Fact(wide=self.wide)
 
     def __str__(self) -> str:
         return self.name
@@ -282,7 +306,7 @@ def unfiltered(expr: Expr) -> Fact:
         return expr.held
     if isinstance(expr, Column | Literal):
         return expr.fact if expr.fact.whole else between_integers(expr.fact, expr.type)
-    return Fact()
+    return expr.fact if isinstance(expr, Slot) else Fact()
 
 
 def between_integers(known: Fact, kind: Type) -> Fact:
@@ -293,7 +317,7 @@ def between_integers(known: Fact, kind: Type) -> Fact:
     if not kind.discrete:
         return replace(known, whole=False) if known.whole else known
     meant = None if known.meant is None else _whole_ends(known.meant)
-    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant, wide=known.wide)
+    return Fact(_whole_ends(known.range), known.nullable, whole=True, meant=meant)
 
 
 def _whole_ends(span: Interval) -> Interval:
@@ -304,8 +328,17 @@ def _whole_ends(span: Interval) -> Interval:
 
 def together(facts: Sequence[Fact]) -> Fact:
     """What holds of values that are of one of these facts each."""
-    said, wide = hull(each.said for each in facts), Wide.of([each.wide for each in facts])
+    said = hull(each.said for each in facts)
+    wide = common_width(facts) if all(each.wide for each in facts) else 0
     return Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide).meaning(said)
+
+
+def common_width(facts: Sequence[Fact]) -> int:
+    """The width of digits that are those of one of several values, all of which are digits or NULL if any is: those of
+    constants and of integers may have a sign."""
+    widths = [each.wide for each in facts if not (each.nullable and each.range == _NOTHING)]
+    most = max(map(abs, widths), default=0)
+    return most if min(widths, default=0) > 0 else -most
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

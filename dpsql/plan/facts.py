@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dpsql.plan.expressions import Call, Expr, Fact, Literal, between_integers, together, unfiltered
+from dpsql.plan.expressions import Call, Expr, Fact, Literal, between_integers, common_width, together, unfiltered
 from dpsql.plan.nodes import Source, filters_of
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval, Number, as_floats, hull
@@ -60,8 +60,7 @@ def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
     nullable = any(each.nullable for each in arms)
     if not real:
         return Fact(Interval(0, 0), nullable)
-    wide = max(each.wide for each in real)
-    return Fact(as_floats(hull(each.range for each in real)), nullable, wide=wide).meaning(
+    return Fact(as_floats(hull(each.range for each in real)), nullable, wide=common_width(real)).meaning(
         as_floats(hull(each.said for each in real))
     )
 

@@ -20,9 +20,11 @@ def header_of(step: ReleasePlan) -> Header:
 
 def public_header(name: str, schema: TableSchema) -> Header:
     """A public table, without columns that have no operations here."""
-    columns = tuple((each.name, each.type) for each in schema.columns if each.type is not Type.OTHER)
+    columns = tuple(
+        (each.name, Type.INTEGER if each.wide else each.type) for each in schema.columns if each.type is not Type.OTHER
+    )
     rows = schema.rows or 0
-    return Header(name, columns, rows, least=rows)
+    return Header(name, columns, rows, least=rows, wide=frozenset(each.name for each in schema.columns if each.wide))
 
 
 def value_name(relation: str, place: int) -> str:

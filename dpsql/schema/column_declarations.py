@@ -25,7 +25,7 @@ from dpsql.schema.calendar import (
     read_date,
     read_timestamp,
 )
-from dpsql.schema.intervals import INT64, Number
+from dpsql.schema.intervals import INT128, Number
 
 Word = str | int | float | bool | date | None
 """A declared value. A `datetime` is a date too; of a column of dates, ISO text is one as well."""
@@ -283,8 +283,8 @@ def _key(name: str, key: object) -> Word:
         raise InvalidSchema(f"{name}: a key must be text, a number, a boolean, a date or None, got {briefly(key)}.")
     if isinstance(key, float) and not math.isfinite(key):
         raise InvalidSchema(f"{name}: a key must be finite, got {key}. For NULL write None.")
-    if key not in INT64:
-        raise InvalidSchema(f"{name}: keys must lie between -2^63 and 2^63 - 1.")
+    if key not in INT128:
+        raise InvalidSchema(f"{name}: keys must lie between -2^127 and 2^128 - 1.")
     return int(key) if isinstance(key, int) else float(key)
 
 

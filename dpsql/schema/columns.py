@@ -6,9 +6,9 @@ A `TableSchema` says everything about every column and is all that the language 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, fields
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from functools import cached_property
 
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -70,22 +70,6 @@ class Type(StrEnum):
         return self._value_ in _DISCRETE
 
 
-class Wide(IntEnum):
-    """Of which columns values may be whole numbers that are too large for their type. UNIT: of one that tells units
-    apart, as its source has it. VALUE: of any other, of which it is only known whether it is NULL."""
-
-    NO = 0
-    UNIT = 1
-    VALUE = 2
-
-    @classmethod
-    def of(cls, kinds: Sequence[Wide]) -> Wide:
-        """Of values that are of one of these kinds each. Where not all of them tell units apart, they do not
-        together."""
-        found = set(kinds)
-        return kinds[0] if len(found) == 1 else cls.VALUE if any(found) else cls.NO
-
-
 @dataclass(frozen=True, slots=True)
 class CellFormat:
     """How the texts of a column are written, where that differs from `dpsql.schema.text_values`; made and checked by
@@ -138,10 +122,15 @@ class ColumnSchema:
     """How its texts are written, if not in the standard way."""
     zone: str | None = None
     """The time zone in which instants are shown; None: UTC, or a column that holds none."""
-    wide: bool = False
-    """Whether its whole numbers may be too large for its type, and nothing is declared that says how to read those: an
-    expression has no exact value of them, and only their source tells them apart. It follows from storage and the
-    declaration, so neither names of parts nor keys of questions hold it."""
+    wide: int = 0
+    """Of whole numbers that may have more than 64 bits (`stored_types.width_of`), 0 of other columns. Such a number is
+    read as the text of its digits. It follows from storage and the declaration, so neither names of parts nor keys of
+    queries hold it."""
+
+    @property
+    def identity(self) -> Type:
+        """The type by which privacy unit keys are compared."""
+        return Type.INTEGER if self.wide else self.type
 
     def __repr__(self) -> str:
         """All fields, but no later ones that say nothing: names of parts in ledgers are made of this text, and those of

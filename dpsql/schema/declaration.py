@@ -33,7 +33,7 @@ from dpsql.schema.column_declarations import (
 )
 from dpsql.schema.columns import MOST_KEYS, CellFormat, ColumnSchema, Key, TableSchema, Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT128, Interval
 from dpsql.schema.stored_types import UUID_WORD, check_readable
 from dpsql.schema.table_declarations import TableWords
 from dpsql.schema.units import Unit, followed
@@ -130,9 +130,8 @@ class StoredColumn:
     type: Type
     nullable: bool
     storage: str
-    wide: bool = False
-    """Whether its whole numbers may be larger than 64 bits with a sign hold or, of decimals, than a double has
-    exactly."""
+    wide: int = 0
+    """As of `stored_types.width_of`."""
 
 
 def resolve(
@@ -164,10 +163,6 @@ def resolve(
     words = declared.table.resolved(table, resolved.by_name)
     if any(column.type is Type.OBJECT for column in resolved.columns):
         from dpsql.schema.object_columns import check_words  # few tables have columns of Python objects
-
-        check_words(resolved, words)
-    if any(column.wide for column in resolved.columns):
-        from dpsql.schema.wide_columns import check_words  # few tables have such numbers
 
         check_words(resolved, words)
     return replace(
@@ -211,9 +206,10 @@ def _by_stored_name(declared: Declaration, folded: Mapping[str, str]) -> Declara
 
 def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema:
     name = stored.name
-    kind = declared.types.get(name, stored.type)
+    wide = stored.wide if _reads_digits(name, declared) else 0
+    kind = declared.types.get(name, Type.TEXT if wide else stored.type)
     check_readable(name, stored.storage, stored.type, kind, uuid=name in declared.uuids)
-    nullable = declared.nullable.get(name, stored.nullable or kind != stored.type)
+    nullable = declared.nullable.get(name, stored.nullable or (kind != stored.type and not wide))
     bounds = declared.bounds.get(name)
     if kind is Type.OBJECT:
         from dpsql.schema.object_columns import check_facts  # few columns hold Python objects
@@ -225,31 +221,32 @@ def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema
         raise InvalidSchema(f'{name}: bounds are chosen for numbers, but "{name}" is {kind} ({stored.storage}).')
     pair = _pair(bounds)
     clip = None if pair is None else _clip(stored, kind, pair)
-    values = _values(name, kind, declared, pair, clip) if name in declared.keys else None
+    values = _values(name, kind, declared, pair, clip, wide=bool(wide)) if name in declared.keys else None
     form = _cell_format(stored, kind, declared.formats[name]) if name in declared.formats else None
     zone = None
     if kind.temporal and "," in stored.storage:  # most stored types have no time zone
         from dpsql.schema.zones import zone_by_storage
 
         zone = zone_by_storage(stored.storage)
-    wide = _is_wide(stored, kind, clip, declared)
     return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone, wide)
 
 
-def _is_wide(stored: StoredColumn, kind: Type, bounds: Interval | None, declared: Declaration) -> bool:
-    """Whether numbers of a column may be too large for integers or, as nothing else is declared, reals."""
-    if not stored.wide or bounds is not None:
-        return False
-    return kind is Type.INTEGER if stored.type is Type.INTEGER else stored.name not in declared.types
+def _reads_digits(name: str, declared: Declaration) -> bool:
+    """Whether nothing says how to read whole numbers of more than 64 bits: bounds, to which they are clipped, or a
+    type."""
+    return name not in declared.types and name not in declared.bounds
 
 
 def _values(
-    name: str, kind: Type, declared: Declaration, bounds: Pair | None, clip: Interval | None
+    name: str, kind: Type, declared: Declaration, bounds: Pair | None, clip: Interval | None, *, wide: bool
 ) -> tuple[Key, ...]:
-    """The declared keys as values. Raises InvalidSchema for a key that does not fit, or lies outside the bounds."""
+    """The declared keys as values; wide: as digits. Raises InvalidSchema for a key that does not fit, or lies outside
+    the bounds."""
     from dpsql.schema.declared_keys import check_inside, key_values  # few questions have declared keys
 
     keys = declared.keys[name]
+    if wide:
+        return tuple(None if each is None else str(each) for each in key_values(name, Type.INTEGER, keys, INT128))
     values = key_values(name, kind, keys)
     if bounds is not None and clip is not None:
         check_inside(name, zip(keys, values, strict=True), bounds, clip)

@@ -9,7 +9,7 @@ from dpsql.errors import InvalidSchema
 from dpsql.schema.calendar import MICROSECONDS_A_DAY, read_timestamp
 from dpsql.schema.column_declarations import Pair, Word, moment, shown, shown_pair
 from dpsql.schema.columns import Key, Type
-from dpsql.schema.intervals import Interval
+from dpsql.schema.intervals import INT64, Interval
 
 _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
     Type.TEXT: (str,),
@@ -23,9 +23,12 @@ _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
 }
 
 
-def key_values(name: str, kind: Type, keys: tuple[Word, ...]) -> tuple[Key, ...]:
+def key_values(name: str, kind: Type, keys: tuple[Word, ...], integers: Interval = INT64) -> tuple[Key, ...]:
     """The keys as values of the column's type. Raises InvalidSchema for a key that does not fit."""
     values = tuple(_key_value(name, kind, key) for key in keys)
+    if kind is Type.INTEGER and any(isinstance(each, int) and each not in integers for each in values):
+        ends = "-2^63 and 2^63 - 1" if integers is INT64 else "-2^127 and 2^128 - 1"
+        raise InvalidSchema(f"{name}: keys must lie between {ends}.")
     if len(set(values)) < len(values):
         raise InvalidSchema(f"{name}: a key is listed twice.")
     return values

@@ -60,6 +60,8 @@ class Interval:
 
 INT64 = Interval(-(2**63), 2**63 - 1)
 """The values of an INTEGER: those of 64 bits with a sign."""
+INT128 = Interval(-(2**127), 2**128 - 1)
+"""Whole numbers of 128 bits, with or without a sign."""
 
 
 EVERYTHING = Interval(-INFINITY, INFINITY)

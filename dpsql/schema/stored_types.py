@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import Type
-from dpsql.schema.wide_columns import digits_of_decimal
 
 UUID_WORD = "uuid"
 """The declared type of 16 bytes that are a UUID. As a value a UUID is its text."""
@@ -18,10 +19,35 @@ def holds_uuids(storage: str) -> bool:
     return storage == "BLOB" or storage.startswith(SIXTEEN_BYTES)
 
 
+_WIDTHS = {"uint64": 20, "ubigint": 20, "uhugeint": 39, "uint128": 39, "hugeint": -39, "int128": -39}
+_WIDE = re.compile("|".join(_WIDTHS), re.IGNORECASE)
+_DECIMAL = re.compile(r"decimal(?:\d+)?\((\d+), ?(-?\d+)\)", re.IGNORECASE)
+_DIGITS_OF_DOUBLES = 15
+"""A double has every whole number of so many digits."""
+
+
+def _digits_of_decimal(storage: str) -> tuple[int, int] | None:
+    """How many digits a decimal has, and how many of them stand after the point; None for any other stored type."""
+    found = _DECIMAL.search(storage)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def width_of(storage: str) -> int:
+    """How many digits numbers have at most, of a stored type that has whole numbers beyond 64 bits with a sign, or
+    decimals without a fraction of which a double does not have all; below 0 where they have a sign. 0 of any other
+    type. storage: its name in pandas, Arrow, DuckDB or Spark."""
+    decimal = _digits_of_decimal(storage)
+    if decimal is not None:
+        digits, places = decimal
+        return places - digits if places <= 0 and digits - places > _DIGITS_OF_DOUBLES else 0
+    found = _WIDE.search(storage)
+    return 0 if found is None else _WIDTHS[found[0].lower()]
+
+
 def is_whole(storage: str, stored: Type) -> bool:
     """Whether a column holds whole numbers by the type that it is stored as."""
     if stored is Type.REAL:
-        digits = digits_of_decimal(storage)
+        digits = _digits_of_decimal(storage)
         return digits is not None and digits[1] <= 0
     return stored is Type.INTEGER
 

@@ -86,6 +86,8 @@ class Column(Protocol):
     @property
     def type(self) -> StrEnum: ...
     @property
+    def identity(self) -> StrEnum: ...
+    @property
     def storage(self) -> str: ...
 
 
@@ -208,7 +210,8 @@ def _target(table: UnitLink, word: WrittenUnit, tables: Mapping[str, UnitLink]) 
             f'{table.name}: its unit leads to column "{word.key}", which is not in {target.name}.{near}'
         )
     column = table.by_name[word.column.casefold()]
-    if column.type != key.type and not {str(column.type), str(key.type)} <= {"integer", "real"}:
+    kinds = {str(column.identity), str(key.identity)}
+    if len(kinds) > 1 and not kinds <= {"integer", "real"}:
         raise InvalidSchema(
             f'{table.name}: "{column.name}" is {column.type} and {target.name}.{key.name} is {key.type}, so they are '
             "never equal.",

@@ -18,7 +18,7 @@ from dpsql.errors import InvalidSchema
 from dpsql.schema.column_declarations import Pair, Within
 from dpsql.schema.columns import Type
 from dpsql.schema.declaration import Declaration, StoredColumn
-from dpsql.schema.wide_columns import is_wide
+from dpsql.schema.stored_types import width_of
 
 if TYPE_CHECKING:
     from dpsql.schema.text_format import TextFormat
@@ -38,12 +38,12 @@ def stored_columns(frame: pd.DataFrame) -> list[StoredColumn]:
 
 def _stored(name: str, dtype: object) -> StoredColumn:
     kind = _type_of(dtype)
-    return StoredColumn(name, kind, _can_hold_null(dtype), _storage(dtype, kind), kind.numeric and _is_wide(dtype))
+    return StoredColumn(name, kind, _can_hold_null(dtype), _storage(dtype, kind), _width(dtype) if kind.numeric else 0)
 
 
-def _is_wide(dtype: object) -> bool:
+def _width(dtype: object) -> int:
     values = str(dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype)
-    return is_wide(values.partition(", indices=")[0])  # of a dictionary
+    return width_of(values.partition(", indices=")[0])  # of a dictionary
 
 
 def _storage(dtype: object, kind: Type) -> str:

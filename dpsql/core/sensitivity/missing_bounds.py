@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dpsql.errors import MissingBounds
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Column, Expr, Literal, Slot, call, columns, rebuild
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Literal, Slot, call, columns, rebuild, walk
 from dpsql.plan.facts import Known, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source, scans_of
@@ -27,6 +28,9 @@ def missing_bounds(
 ) -> MissingBounds:
     """The refusal of an aggregation for one of its arguments, whose range is not bounded. `written`: parts of its
     arguments that are planned otherwise than the text has them."""
+    numbers = {part: _number(part) for each in aggregation.arguments for part in walk(each)}
+    doubles = {part: number for part, number in numbers.items() if number is not None}
+    expr, written = rebuild(expr, doubles), {**written, **doubles}
     loose = [each for each in columns(expr) if _has_range(each) and not fact(each, known).limited]
     why = _why(aggregation)
     shown, argument = aggregation.rebuilt(written), rebuild(expr, written)
@@ -48,6 +52,16 @@ def missing_bounds(
         hint=f"{why}{declare or 'Write '}{_clamped(shown, column)}. "
         f"{_CHOICE}{chosen if of_sub_query and _chooses(source) else ''}",
     )
+
+
+def _number(part: Expr) -> Expr | None:
+    """The column of whole numbers of which a part reads the doubles, as a column of numbers; None for other parts."""
+    if not isinstance(part, Call) or part.function.name != "text_to_double":
+        return None
+    (column,) = part.args
+    if not isinstance(column, Column) or not column.fact.wide:
+        return None
+    return replace(column, type=Type.REAL, fact=Fact())
 
 
 def _why(aggregation: Aggregation) -> str:

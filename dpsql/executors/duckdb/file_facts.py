@@ -75,7 +75,7 @@ def _once(what: str, files: Iterable[tuple[FileStore, int, object]], look: Calla
 
 def _is_unique(connection: duckdb.DuckDBPyConnection, store: FileStore, number: int, key: str, slices: int) -> bool:
     column = store.schema.by_name[key]
-    text = identity_text(column.name, column.storage, column.type, column.cell_format, column.zone)
+    text = identity_text(column.name, column.storage, column.identity, column.cell_format, column.zone)
     keys = f"(SELECT {text} AS k FROM {relation(connection, store, number, [key])})"
     for place in range(slices):
         where = f" WHERE hash(k) % {slices} = {place}" if slices > 1 else ""
@@ -113,7 +113,7 @@ def _is_plain(connection: duckdb.DuckDBPyConnection, store: FileStore, number: i
 def _as_stored(column: ColumnSchema) -> str | None:
     """The condition that a cell's value is the stored one, whatever is declared; None of types that are not asked."""
     cell = cell_of(column)
-    if cell != identity_text(column.name, column.storage, column.type, column.cell_format, column.zone):
+    if cell != identity_text(column.name, column.storage, column.identity, column.cell_format, column.zone):
         return None
     if column.type is Type.TEXT:
         return f"{cell} IS NOT NULL"

@@ -15,7 +15,7 @@ from dpsql.executors.duckdb.pool import Pool
 from dpsql.executors.sql.dialect import MissingFeature
 from dpsql.schema.columns import ColumnSchema, TableSchema, Type
 from dpsql.schema.declaration import StoredColumn
-from dpsql.schema.wide_columns import is_wide
+from dpsql.schema.stored_types import width_of
 from dpsql.sources.part_values import part_values
 from dpsql.sources.stored import (
     DatabaseTable,
@@ -57,7 +57,7 @@ def columns_of(source: StoredFiles) -> list[StoredColumn]:
 
 def _stored(name: str, kind: str) -> StoredColumn:
     read = type_of(kind)
-    return StoredColumn(name, read, True, kind, read.numeric and is_wide(plain(kind)))
+    return StoredColumn(name, read, True, kind, width_of(plain(kind)) if read.numeric else 0)
 
 
 def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
@@ -213,11 +213,11 @@ class FileTable:
         column = self.store.schema.by_name[name.casefold()]
         self.read[column.name] = None
         return self._named(
-            identity_text(column.name, column.storage, column.type, column.cell_format, column.zone), "u"
+            identity_text(column.name, column.storage, column.identity, column.cell_format, column.zone), "u"
         )
 
     def kind(self, name: str) -> Type:
-        return self.store.schema.by_name[name.casefold()].type
+        return self.store.schema.by_name[name.casefold()].identity
 
     def row(self) -> str:
         """Where the row stands: of a Parquet file which file and which row, of a database's table the row."""

@@ -77,7 +77,7 @@ class FrameStore:
     def identity(self, name: str) -> tuple[dict[str, Any], bool]:
         """The arrays of a column that tells units apart; whether they are integers of 64 bits, else texts."""
         codes, values = self.columns.identified(name)
-        whole = values.values.dtype.kind in "ib" and self.schema.by_name[name.casefold()].type is not Type.TEXT
+        whole = values.values.dtype.kind in "ib" and self.schema.by_name[name.casefold()].identity is not Type.TEXT
         valid = values.where_valid()
         if whole:
             cells = values.values.astype(np.int64)
@@ -157,7 +157,7 @@ class FrameTable:
         return f"{ident}u"
 
     def kind(self, name: str) -> Type:
-        return self.schema.by_name[name.casefold()].type
+        return self.schema.by_name[name.casefold()].identity
 
     def row(self) -> str:
         self._row = True

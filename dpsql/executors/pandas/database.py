@@ -174,7 +174,7 @@ class Database:
 
     def _of_column(self, table: TableSchema, name: str, store: ColumnStore) -> Units:
         codes, values = store.identified(name)
-        return units_of_codes(codes, values, table.by_name[name.casefold()].type)
+        return units_of_codes(codes, values, table.by_name[name.casefold()].identity)
 
     def _led(self, name: str, store: ColumnStore, other: str, key: str) -> Places:
         """For each row of a table the row of another one that its column leads to, by a key that is declared unique:

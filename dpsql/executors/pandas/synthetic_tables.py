@@ -84,6 +84,7 @@ class _Frame:
 def made_up(column: ColumnSchema, rows: int) -> pd.Series:
     """So many equal cells of a column, as it is stored; NULLs where the type of the store holds no such value."""
     cell = made_up_cell(column)
+    cell = int(cell) if column.wide else cell
     if column.storage.startswith("category"):
         return pd.Series(pd.Categorical([cell] * rows, categories=[] if cell is None else [cell]))
     dtype, plain = _dtype(column), np.dtype(_DTYPES.get(column.type, "object"))
@@ -110,7 +111,7 @@ def made_up_key(column: ColumnSchema) -> Key:
     listed = next((key for key in column.keys or () if key is not None), None)
     if listed is not None or column.type.opaque:
         return listed
-    key = _PLAIN.get(column.type, 1)
+    key = "1" if column.wide else _PLAIN.get(column.type, 1)
     if column.bounds is None or not isinstance(key, int | float) or column.type is Type.BOOLEAN:
         return key
     held = max(column.bounds.lower, min(column.bounds.upper, key))

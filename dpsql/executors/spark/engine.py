@@ -14,7 +14,7 @@ from dpsql.errors import InvalidArgument, InvalidSchema
 from dpsql.executors.resources import Resources
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.schema.declaration import StoredColumn
-from dpsql.schema.wide_columns import is_wide
+from dpsql.schema.stored_types import width_of
 from dpsql.sources.frames import stored_columns
 
 if TYPE_CHECKING:
@@ -120,4 +120,4 @@ SPARK = SparkEngine()
 
 
 def _stored(name: str, kind: Type, stored: str) -> StoredColumn:
-    return StoredColumn(name, kind, True, stored, kind.numeric and is_wide(stored))
+    return StoredColumn(name, kind, True, stored, width_of(stored) if kind.numeric else 0)

@@ -161,13 +161,13 @@ class SparkTable:
     def identity(self, name: str) -> str:
         column = self.store.schema.by_name[name.casefold()]
         stored = self.store.stored[name.casefold()]
-        text = identity_text(self.store.places[name.casefold()], stored, column.type, column.zone)
+        text = identity_text(self.store.places[name.casefold()], stored, column.identity, column.zone)
         if f"{text} u" not in self._columns:
-            self._whole.append(is_whole_identity(stored, column.type))
+            self._whole.append(is_whole_identity(stored, column.identity))
         return self._named(f"{text} u", "u")
 
     def kind(self, name: str) -> Type:
-        return self.store.schema.by_name[name.casefold()].type
+        return self.store.schema.by_name[name.casefold()].identity
 
     def row(self) -> str:
         self.numbered = True
@@ -207,7 +207,7 @@ class TransferredStore(FrameStore):
 
     def holds_numbers(self, name: str) -> bool:
         """Whether what tells units apart in a column are numbers."""
-        return self.schema.by_name[name.casefold()].type in (Type.INTEGER, Type.REAL)
+        return self.schema.by_name[name.casefold()].identity in (Type.INTEGER, Type.REAL)
 
     def _as_stored(self, name: str, texts: dict[str, Any]) -> dict[str, Any]:
         if not self.holds_numbers(name):
@@ -243,7 +243,7 @@ class TransferredTable:
         return self._identities.setdefault(name, f"{self._prefix}i{len(self._identities)}u")
 
     def kind(self, name: str) -> Type:
-        return self.store.schema.by_name[name.casefold()].type
+        return self.store.schema.by_name[name.casefold()].identity
 
     def row(self) -> str:
         self._row = True

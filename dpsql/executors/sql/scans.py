@@ -174,7 +174,7 @@ def default_value(column: ColumnSchema) -> Key:
         return column.keys[0]
     if column.bounds is not None:
         return column.bounds.lower if column.type is Type.REAL else int(column.bounds.lower)
-    return _BLANK.get(column.type, 0)
+    return "0" if column.wide else _BLANK.get(column.type, 0)
 
 
 def tables_read(plan: ExactPlan) -> set[str]:

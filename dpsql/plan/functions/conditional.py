@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
+from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector, common_width
 from dpsql.plan.functions.rules import Kernel, SqlRule, any_nullable, as_type, both_valid, in_result_type, of_one_type
 from dpsql.plan.row_local import one_zero
 from dpsql.plan.work import NUMBER, Size, compared, longest_length
@@ -88,7 +88,7 @@ _SQL_CLAMP = _sql_one_zero(
 
 
 def _coalesce_fact(facts: Sequence[Fact]) -> Fact:
-    return Fact(_hull(facts), all(each.nullable for each in facts))
+    return Fact(_hull(facts), all(each.nullable for each in facts), wide=common_width(facts))
 
 
 def _coalesce(kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -104,7 +104,7 @@ def _coalesce(kind: Type, vectors: Sequence[Vector]) -> Vector:
 def _nullif_fact(facts: Sequence[Fact]) -> Fact:
     """NULL where the first is, and where both are equal, which ranges apart rule out."""
     first, second = (intervals.as_floats(each.range) for each in facts)
-    return Fact(first, facts[0].nullable or first.intersect(second) is not None)
+    return Fact(first, facts[0].nullable or first.intersect(second) is not None, wide=facts[0].wide)
 
 
 def _nullif(kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -125,7 +125,7 @@ def _case_type(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
 
 def _case_fact(facts: Sequence[Fact]) -> Fact:
     values = [*facts[1::2], facts[-1]]
-    return Fact(_hull(values), any_nullable(values), wide=max(each.wide for each in values))
+    return Fact(_hull(values), any_nullable(values), wide=common_width(values))
 
 
 def _case(kind: Type, vectors: Sequence[Vector]) -> Vector:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.plan.expressions import Expr, Vector, unfiltered
 from dpsql.release.parts import Estimate, Lattice
 from dpsql.schema.frozen import dataclass
 
@@ -98,6 +99,14 @@ def as_array(integers: tuple[int, ...]) -> NDArray[Any]:
     """64-bit integers where they suffice, else Python's."""
     small = all(-(2**63) <= each < 2**63 for each in integers)
     return np.array(integers, dtype=np.int64 if small else object)
+
+
+def numbers_of(expr: Expr, vector: Vector) -> Vector:
+    """Digits as whole numbers; values of other expressions as they are."""
+    if not unfiltered(expr).wide:
+        return vector
+    cells = zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)
+    return Vector(as_array(tuple(int(cell) if valid else 0 for cell, valid in cells)), vector.valid)
 
 
 def around(integers: tuple[int, ...], width: float) -> tuple[NDArray[Any], NDArray[Any]] | None:

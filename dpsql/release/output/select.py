@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector
+from dpsql.plan.expressions import Call, Column, Expr, IntervalEnd, Literal, Report, Slot, Vector, unfiltered
 from dpsql.plan.order import order_of
 from dpsql.plan.query import Finish, GroupKey
 from dpsql.plan.whole_outputs import whole_type
@@ -25,7 +25,7 @@ from dpsql.release.intervals.conditions import Meaning, conditions, is_noisy, of
 from dpsql.release.intervals.intervals import interval, reads_meaningless
 from dpsql.release.intervals.shown_conditions import ShownCondition, threshold_of
 from dpsql.release.output.estimate import estimate
-from dpsql.release.output.integers import as_array, outward
+from dpsql.release.output.integers import as_array, numbers_of, outward
 from dpsql.release.output.whole_numbers import as_type, rounded_vector, whole_slots
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.columns import Type
@@ -86,6 +86,7 @@ def _finish(release: Release, released: ReleasedValues) -> Answer:
     keys = slots[: len(query.plan.keys)]
     if not query.finish.order:
         keys = [in_listed_order(*each) for each in zip(query.plan.keys, keys, strict=True)]
+    keys = [numbers_of(slot, vector) for slot, vector in zip(query.slots, keys, strict=False)]
     outputs = [shown_output(release, released, each.expr, read, whole) for each in query.finish.outputs]
     answer = Answer(
         tuple(each.name for each in query.finish.outputs),
@@ -248,6 +249,8 @@ def shown_output(
     release: Release, released: ReleasedValues, expr: Expr, read: Read, whole: Whole
 ) -> tuple[Type, Vector]:
     """Whole numbers are shown as such: rounded once, and exact to the last digit."""
+    if unfiltered(expr).wide:
+        return Type.INTEGER, numbers_of(expr, evaluate(expr, read, released.groups))
     integers = whole.get(expr) if isinstance(expr, Slot) else None
     if integers is not None:
         return Type.INTEGER, Vector(as_array(integers), evaluate(expr, read, released.groups).valid)
@@ -263,4 +266,4 @@ def shown_output(
 def _ordered(expr: Expr, read: Read, size: int, whole: Whole) -> Vector:
     """What rows are ordered by: unrounded values, save where doubles cannot tell them apart."""
     integers = whole.get(expr) if isinstance(expr, Slot) else None
-    return evaluate(expr, read, size) if integers is None else Vector(as_array(integers))
+    return numbers_of(expr, evaluate(expr, read, size)) if integers is None else Vector(as_array(integers))

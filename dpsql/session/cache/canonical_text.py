@@ -15,6 +15,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+from dpsql.plan.expressions import WholeFloat
 from dpsql.schema.frozen import dataclass
 
 
@@ -104,7 +105,7 @@ class Writer:
             return b"true" if value else b"false"
         if kind is int:
             return f"integer {value}".encode()
-        if kind is float:
+        if kind in (float, WholeFloat):
             return f"real {value.hex()}".encode()
         if kind is Fraction:
             return f"fraction {value}".encode()

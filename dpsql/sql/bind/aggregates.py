@@ -23,12 +23,12 @@ from dpsql.sql.bind.aggregate_calls import (
     written,
 )
 from dpsql.sql.bind.scalars import ScalarBinder
+from dpsql.sql.bind.wide_numbers import argument_of
 from dpsql.sql.syntax.nodes import NamedArguments
 from dpsql.sql.syntax.options import read_aggregate_options
 from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import NAMED
 from dpsql.sql.syntax.source_text import worded
-from dpsql.sql.wide_numbers import check_argument
 
 REPORT_LEVEL = 0.95
 PARTS = 10**6
@@ -197,10 +197,10 @@ class AggregateBinder:
                 raise SQLSyntaxError(f"{word}({star}) is not a thing; only COUNT(*) is.", span=span_of(self.sql, node))
             expr = Literal(1, Type.INTEGER)
         else:
-            expr = self.inner.bind(inner)
+            expr = argument_of(self.inner, inner, kind, self.inner.bind(inner), exact=self.exact)
             self.check_argument(kind, expr, inner)
         if condition is not None:
-            expr = self.inner.typed("case", node, [condition, expr, Literal(None, Type.INTEGER)])
+            expr = self.inner.apply("case", node, [condition, expr, Literal(None, Type.INTEGER)])
         if kind.counts:
             return None if isinstance(expr, Literal) and expr.value is not None else expr
         return expr
@@ -209,7 +209,6 @@ class AggregateBinder:
         accepts = kind.accepts_exact if self.exact else kind.accepts
         if accepts is not None and not accepts(expr.type):
             raise self.unfit(kind, expr, node, kind.hint)
-        check_argument(kind, expr, span_of(self.sql, node), exact=self.exact)
 
     def unfit(self, kind: AggregateFunction, expr: Expr, node: exp.Expr, hint: str = "") -> TypeMismatch:
         """What is said of an argument of the wrong type."""

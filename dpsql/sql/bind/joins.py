@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, conjuncts
+from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts
+from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.plan.prior_releases import is_earlier
 from dpsql.schema.columns import Type
@@ -29,6 +30,7 @@ from dpsql.sql.bind.private_rows import (
     equality,
     implied,
     nullable,
+    number_below,
     places_of,
 )
 
@@ -267,7 +269,9 @@ def _fixed(terms: Sequence[Expr]) -> dict[Column, Expr]:
 
 def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
     pair = equality(term)
-    return pair is not None and (pair in keys or (pair[1], pair[0]) in keys)
+    return pair is not None and any(
+        each in keys for each in (pair, pair[::-1], _with_column(*pair), _with_column(*pair[::-1]))
+    )
 
 
 def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:
@@ -285,8 +289,19 @@ def sides_of(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | 
     for one, other in (pair, (pair[1], pair[0])):
         here, there = places_of(one), places_of(other)
         if here and there and here <= left and there <= right and not here & right:
-            return one, other
+            return _with_column(one, other)
     return None
+
+
+def _with_column(one: Expr, other: Expr) -> Pair:
+    """The pair with a column on the right side where it compares digits with those of an integer column: unique keys
+    and rows per value are declared of columns."""
+    column = number_below(other)
+    if column is other or not isinstance(one, Column) or not one.fact.wide:
+        return one, other
+    number = call(FUNCTIONS["text_to_bigint"], one)
+    assert number is not None  # digits are text
+    return number, column
 
 
 def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQL:

@@ -11,6 +11,7 @@ from dpsql.plan.functions.casts import cast_name
 from dpsql.plan.functions.dates import NODES, PARTS, UNITS
 from dpsql.schema.columns import Type
 from dpsql.sql.bind.scalars import RULES, Bind, ScalarBinder
+from dpsql.sql.bind.wide_numbers import as_text
 from dpsql.sql.rewrite.time_formats import FORMATS, format_date
 from dpsql.sql.rewrite.time_spans import bucket, compared, is_age, is_between, part_of
 from dpsql.sql.syntax.source_text import no_time, own_word
@@ -53,7 +54,7 @@ def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
         what = f"CAST of {value.type} to {wanted} is not supported."
         raise UnsupportedSQL(what, span=binder.span(node), hint=IN_UTC if zoned else "")
     if name == "":
-        return value
+        return as_text(binder, node, value)
     digits = _digits(binder, node, sizes) if target == "DECIMAL" else []
     result = binder.apply(name, node, [value, *digits])
     written_as_time = isinstance(node.this, exp.Literal) and result.type.temporal

@@ -26,7 +26,7 @@ from dpsql.plan.expressions import (
 )
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Join, Mark, PerUnit, Scan, Source, Union, Windows, inputs_of, scan_of, scans_of
-from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, Wide, value_range
+from dpsql.schema.columns import EARLIER, ColumnSchema, TableSchema, Type, value_range
 from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.names.scopes import Scope
@@ -116,14 +116,8 @@ def column_of(column: ColumnSchema, scan: Scan) -> Column:
         known = known.meaning(EVERYTHING)
     known = between_integers(known, column.type)
     if column.wide:
-        known = replace(known, wide=Wide.UNIT if _is_unit(column, scan.table) else Wide.VALUE)
+        known = replace(known, wide=column.wide)
     return Column(column.name, column.type, known, scan.name, scan.shown)
-
-
-def _is_unit(column: ColumnSchema, table: TableSchema) -> bool:
-    """Whether the column's value is the unit itself, or leads to it as the key that it is there."""
-    unit = table.unit
-    return unit is not None and unit.column == column.name and all(step.key == step.column for step in unit.steps)
 
 
 def rows_of(scan: Scan) -> Rows:
@@ -265,12 +259,19 @@ def equality(expr: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
+def number_below(expr: Expr) -> Expr:
+    """The integer of which an expression is the digits, as those that equal digits of larger numbers are; any other
+    expression as it is. Executors compare privacy unit keys as numbers."""
+    return expr.args[0] if isinstance(expr, Call) and expr.function.name == "integer_to_text" else expr
+
+
 class UnitEqualities:
     """Which rows are known to belong to the same unit, from handles and equalities."""
 
     def __init__(self, equalities: list[tuple[Expr, Expr]]) -> None:
         self._root: dict[object, object] = {}
-        for left, right in equalities:
+        for pair in equalities:
+            left, right = map(number_below, pair)
             if isinstance(left, Column) and isinstance(right, Column):
                 self._join(left, right)
 

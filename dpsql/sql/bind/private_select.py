@@ -34,7 +34,6 @@ from dpsql.sql.names.scopes import StatementState
 from dpsql.sql.names.select_list import aggregate_in, items_of
 from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import as_text
-from dpsql.sql.wide_numbers import check_value, chooses_units
 
 _ZERO = Literal(0, Type.INTEGER)
 _LEVEL = 0.95
@@ -147,7 +146,6 @@ class PrivateSelect(SelectBinder):
                     span=span,
                     hint=f'Declare a type: types={{"{expr}": "text"}}.' if expr.type is Type.OBJECT else as_text(expr),
                 )
-            check_value(expr, span)
             shown = shown_key(expr, source)
             if shown is not None:
                 keys.append(GroupKey(expr, shown[1], span=span, shown=shown[0]))
@@ -260,11 +258,8 @@ class PrivateSelect(SelectBinder):
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
         if aggregation.kind.distinct:
-            units = [column for how, column in self.rows.handles if how == OWN]
-            of_units = aggregation.argument in units or chooses_units(aggregation.argument, units)
-            if not of_units and aggregation.argument is not None:
-                check_value(aggregation.argument, aggregation.span)
-            aggregation = replace(aggregation, of_units=of_units)
+            units = (column for how, column in self.rows.handles if how == OWN)
+            aggregation = replace(aggregation, of_units=any(aggregation.argument == column for column in units))
         return super().slot_of(aggregation, node)
 
     def raw_column(self, column: Column) -> Exception:

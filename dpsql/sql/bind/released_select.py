@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.plan.expressions import Column, Expr, Fact, Slot, between_integers
+from dpsql.plan.expressions import Column, Expr, Fact, Slot, between_integers, unfiltered
 from dpsql.plan.query import Output, Query, Stage
 from dpsql.plan.whole_outputs import whole_type
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -45,7 +45,9 @@ def shown_fact(kind: Type) -> Fact:
 
 
 def shown_type(query: Query, expr: Expr) -> Type:
-    """The type of an output as it is shown: COUNT and sums of whole numbers are integers again."""
+    """The type of an output as it is shown: COUNT and sums of whole numbers are integers again, and so are digits."""
+    if unfiltered(expr).wide:
+        return Type.INTEGER
     if query.stages:
         return whole_type(expr) or expr.type
     slots = query.slots[len(query.plan.keys) :]

@@ -10,24 +10,25 @@ from sqlglot import exp
 
 from dpsql.errors import InvalidParameter, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
 from dpsql.plan.evaluation import folded
-from dpsql.plan.expressions import Expr, Function, Literal, call
+from dpsql.plan.expressions import Expr, Function, Literal, call, whole_number
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.casts import cast_name
 from dpsql.plan.functions.rules import LEAST_INTEGER
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import INT64
 from dpsql.sql.bind.null_types import is_null, typed_nulls
+from dpsql.sql.bind.wide_numbers import WideCall, width
 from dpsql.sql.syntax.list_indices import refuse_part_zero
 from dpsql.sql.syntax.parameters import Params
 from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import CLOCK, CLOCKS, INSIDE, NO_FUNCTIONS, as_text
 from dpsql.sql.syntax.source_text import no_time, own_word, times_hint
 from dpsql.sql.syntax.spellings import NAMES, NODES, written_names
-from dpsql.sql.wide_numbers import check_call
 
 MOST_DEPTH = 150
 """Levels of operations in one expression; a tree this deep is walked well within Python's recursion limit."""
+MOST_DIGITS = 39
+"""Digits of a constant of 128 bits."""
 MOST_SIZE = 20_000
 """Operations in one expression, sub-queries written out: names of names of names could double it at every step."""
 
@@ -108,11 +109,12 @@ class ScalarBinder:
             raise SQLSyntaxError(f"{word} takes {count} {noun}, got {len(args)}.", span=self.span(node))
         if name == "split_part":
             refuse_part_zero(args, self.span(node))
-        check_call(name, args, self.span(node))
+        if any(map(width, args)):
+            return WideCall(self, name, node, args).bound()
         return self.typed(name, node, args)
 
     def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
-        """`apply` to arguments of the right number that have been checked."""
+        """`apply` to arguments of the right number, none of which is a number that is read as its digits."""
         function = FUNCTIONS[name]
         args = typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
@@ -172,8 +174,8 @@ class ScalarBinder:
         if node.args.get("is_string"):
             return Literal(text, Type.TEXT)
         try:
-            if text.isdecimal() and len(text) <= 19 and int(text) in INT64:
-                return Literal(int(text), Type.INTEGER)
+            if text.isdecimal() and len(text) <= MOST_DIGITS:
+                return whole_number(int(text))
             value = float(text)
         except ValueError:
             raise SQLSyntaxError(f"{text[:40]} is not a number.", span=self.span(node)) from None

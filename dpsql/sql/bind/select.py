@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from sqlglot import exp
 
 from dpsql.errors import Span, SQLSyntaxError, UnsupportedSQL
-from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, walk
+from dpsql.plan.expressions import Call, Column, Expr, Literal, Slot, columns, rebuild, unfiltered, walk
 from dpsql.plan.query import Finish, Order, Output
 from dpsql.schema.columns import Type
 from dpsql.sql.bind.aggregate_calls import is_aggregate, text_of_item
@@ -137,7 +137,8 @@ class SelectBinder(AggregateBinder):
                 f"GROUP BY {expr} is a constant.", span=span, hint="Name a column, an alias or a place in SELECT."
             )
         if expr not in self.keys:
-            self.keys[expr] = Slot(len(self.keys), expr.name if isinstance(expr, Column) else str(expr), expr.type)
+            name = expr.name if isinstance(expr, Column) else str(expr)
+            self.keys[expr] = Slot(len(self.keys), name, expr.type, unfiltered(expr).wide)
             self.key_spans.append(span)
         return self.keys[expr].index
 

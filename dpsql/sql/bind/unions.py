@@ -79,7 +79,7 @@ def _check_units(whole: StatementState, node: exp.Union, rows: Sequence[Rows]) -
         )
     scans = [scan for each in rows for scan in row_scans_of(each.source)]
     units = [whole.unit_column(scan.table) for scan in scans if scan.table.unit is not None]
-    kinds = {each.type for each in units}
+    kinds = {each.identity for each in units}
     if len(kinds) > 1:
         raise TypeMismatch(
             f"the privacy units of UNION ALL's parts are {' and '.join(sorted(kinds))}; they have to be of one type.",

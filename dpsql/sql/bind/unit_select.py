@@ -30,7 +30,6 @@ from dpsql.sql.names.scopes import Scope, StatementState
 from dpsql.sql.names.select_list import aggregate_in, fresh, is_star, items_of
 from dpsql.sql.syntax.nodes import NamedArguments
 from dpsql.sql.syntax.parse import span_of
-from dpsql.sql.wide_numbers import check_key
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.ordered_unit_aggregates import NumberedRows
@@ -109,8 +108,6 @@ class UnitSelect(SelectBinder):
         rows = self.rows
         assert rows is not None  # asked by `applies`
         refuse_cutting(self.sql, self.select)
-        for key, span in zip(self.keys, self.key_spans, strict=True):
-            check_key(key, span)
         self.bind_outputs(items_of(self.select))
         having = self.select.args.get("having")
         condition = None if having is None else self.condition(self.released(having.this), having.this, "HAVING")

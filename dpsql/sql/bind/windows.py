@@ -19,6 +19,7 @@ from dpsql.sql.bind.aggregates import AggregateBinder
 from dpsql.sql.bind.null_types import is_null
 from dpsql.sql.bind.private_rows import OWN, Kind, PrivateRows, Rows
 from dpsql.sql.bind.real_windows import in_steps, of_steps, steps_in_one
+from dpsql.sql.bind.wide_numbers import ordered_by, refuse
 from dpsql.sql.bind.window_frames import frame_of, within_reach
 from dpsql.sql.bind.window_refusals import NODES, called, handle, over
 from dpsql.sql.names.scopes import StatementState
@@ -26,7 +27,6 @@ from dpsql.sql.names.select_list import fresh
 from dpsql.sql.syntax.nodes import NamedArguments
 from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import as_text
-from dpsql.sql.wide_numbers import check_key, check_value
 
 _WORDS = "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST, LAG, LEAD, FIRST_VALUE, LAST_VALUE, COUNT, "
 _WORDS += "SUM, MIN, MAX and AVG"
@@ -123,7 +123,7 @@ class WindowBinder:
         if inner.this is None:
             raise SQLSyntaxError(f"{function} takes a value.", span=span_of(self.sql, inner))
         argument = self.binder.inner.bind(inner.this)
-        check_value(argument, span_of(self.sql, inner))
+        refuse(argument, span_of(self.sql, inner))
         if argument.type.opaque:
             raise TypeMismatch(
                 f"{function}({argument}): columns of its type can only be counted or tested for NULL.",
@@ -251,8 +251,7 @@ class WindowBinder:
                 span=span_of(self.sql, node),
                 hint=as_text(expr),
             )
-        (check_key if clause == "PARTITION BY" else check_value)(expr, span_of(self.sql, node))
-        return expr
+        return expr if clause == "PARTITION BY" else ordered_by(self.binder.inner, node, expr)
 
     def _number(self, node: exp.Expr | None, name: str, least: int, most: int, call: exp.Expr) -> int:
         literal = None if node is None else self.binder.inner.bind(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.plan.expressions import Expr, Slot, walk
+from dpsql.plan.expressions import Expr, Slot, unfiltered, walk
 from dpsql.plan.query import Query
 from dpsql.plan.query_plan import ReleaseColumn
 from dpsql.schema.columns import Type
@@ -15,10 +15,11 @@ def release_columns(query: Query, split: SeparatedSelect | None) -> tuple[Releas
     columns = []
     for place, output in enumerate(query.finish.outputs):
         kind = shown_type(query, output.expr)
+        digits = unfiltered(output.expr).wide != 0
         if split is None:
-            columns.append(ReleaseColumn(output.name, kind, place))
+            columns.append(ReleaseColumn(output.name, kind, place, digits))
             continue
-        wide = place >= split.shown and kind is Type.INTEGER and _sums(query, output.expr)
+        wide = digits or (place >= split.shown and kind is Type.INTEGER and _sums(query, output.expr))
         columns.append(ReleaseColumn(split.column(place), kind, place, wide))
     return tuple(columns)
 

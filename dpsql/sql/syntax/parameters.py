@@ -10,10 +10,10 @@ from decimal import Decimal
 import numpy as np
 
 from dpsql.errors import InvalidParameter, did_you_mean
-from dpsql.plan.expressions import Literal
+from dpsql.plan.expressions import Literal, whole_number
 from dpsql.schema.calendar import day_number, microsecond_number
 from dpsql.schema.columns import Type
-from dpsql.schema.intervals import INT64
+from dpsql.schema.intervals import INT128
 
 MOST_CHARACTERS = 64 * 1024
 
@@ -101,9 +101,9 @@ def _read(name: str, value: object) -> Literal:
 
 
 def _whole(name: str, value: int) -> Literal:
-    if value not in INT64:
-        raise InvalidParameter(f":{name} must lie between -2^63 and 2^63 - 1.")
-    return Literal(value, Type.INTEGER)
+    if value not in INT128:
+        raise InvalidParameter(f":{name} must lie between -2^127 and 2^128 - 1.")
+    return whole_number(value)
 
 
 def _real(name: str, value: float) -> Literal:

@@ -123,7 +123,7 @@ class ColumnStore:
         """Whether nothing is declared of a column that could change a cell."""
         column, dtype = self.column(name), self.series(name).dtype
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
-        if column.type.opaque or column.cell_format is not None:
+        if column.type.opaque or column.wide or column.cell_format is not None:
             return False
         return column.bounds is None and (column.nullable or whole)
 
@@ -137,12 +137,12 @@ class ColumnStore:
 
     def _identify(self, name: str) -> tuple[Codes, Vector]:
         column, series = self.column(name), self.series(name)
-        if column.type is Type.TEXT:
+        if column.identity is Type.TEXT:
             texts = self.encoded(name) if column.nullable else encode(series, Type.TEXT, "", _reader_of(column))
             return _texts_apart(texts)
         from dpsql.executors.pandas.units.identity import identified  # only units and keys that lead to them need it
 
-        codes, values = identified(series, column.type, _reader_of(column, exact=True), column.zone)
+        codes, values = identified(series, column.identity, _reader_of(column, exact=True), column.zone)
         if codes.min(initial=0) >= 0:
             return codes, Vector(values)
         null: Array = np.zeros(1, dtype=values.dtype)
@@ -226,7 +226,7 @@ def default_value(column: ColumnSchema) -> Key:
         return column.keys[0]
     if column.bounds is not None:
         return column.bounds.lower
-    return blank(column.type)
+    return "0" if column.wide else blank(column.type)
 
 
 def number(whole: Vector, kind: Type) -> tuple[Codes, Vector]:
