@@ -23,6 +23,8 @@ class ReleaseColumn:
     type: Type
     output: int
     wide: bool = False
+    digits: bool = False
+    """Whether its numbers are those of a column that is read as digits."""
 
 
 @dataclass(frozen=True)

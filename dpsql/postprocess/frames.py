@@ -34,7 +34,7 @@ SQL_TYPES = {
 class Header:
     """The columns of a relation, before there are rows: names and types in order. `most` and `least`: how many rows
     there can be; `ordered`: its rows stay in the order in which they are given, where nothing orders them anew; `wide`:
-    its columns of whole numbers of 128 bits."""
+    its columns of whole numbers of 128 bits; `digits`: those among them that other releases read as their digits."""
 
     name: str
     columns: tuple[tuple[str, Type], ...]
@@ -42,6 +42,7 @@ class Header:
     ordered: bool = False
     least: int = 0
     wide: frozenset[str] = frozenset()
+    digits: frozenset[str] = frozenset()
 
     def sql_type(self, name: str, kind: Type) -> str:
         """DuckDB's type of a column."""

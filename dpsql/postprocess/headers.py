@@ -15,7 +15,8 @@ def header_of(step: ReleasePlan) -> Header:
     columns = tuple((each.name, each.type) for each in step.columns)
     most = UNSAID_ROWS if step.most is None else step.most
     wide = frozenset(each.name for each in step.columns if each.wide)
-    return Header(step.relation, columns, most, ordered=bool(step.query.finish.order), least=step.least, wide=wide)
+    digits = frozenset(each.name for each in step.columns if each.digits)
+    return Header(step.relation, columns, most, bool(step.query.finish.order), step.least, wide, digits)
 
 
 def public_header(name: str, schema: TableSchema) -> Header:
@@ -24,7 +25,8 @@ def public_header(name: str, schema: TableSchema) -> Header:
         (each.name, Type.INTEGER if each.wide else each.type) for each in schema.columns if each.type is not Type.OTHER
     )
     rows = schema.rows or 0
-    return Header(name, columns, rows, least=rows, wide=frozenset(each.name for each in schema.columns if each.wide))
+    wide = frozenset(each.name for each in schema.columns if each.wide)
+    return Header(name, columns, rows, least=rows, wide=wide, digits=wide)
 
 
 def value_name(relation: str, place: int) -> str:

@@ -24,6 +24,7 @@ from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.executor import executed
 from dpsql.executors.pandas.synthetic_tables import made_up_key, made_up_stores
 from dpsql.plan.domains import vector_of
+from dpsql.plan.expressions import unfiltered
 from dpsql.plan.nodes import scans_of
 from dpsql.plan.prior_releases import tried_with
 from dpsql.plan.query import GroupKey, axes_of, number_of_cells
@@ -162,7 +163,8 @@ def _cut_together(keys: Sequence[GroupKey], most: int) -> tuple[GroupKey, ...]:
 
 def _one_group(plan: ExactPlan) -> ExactTable:
     """A group of unknown keys, made up: what the one row would be in, had no condition left it out."""
-    cells = [made_up_key(ColumnSchema("", key.expr.type)) if not key.values else key.values[0] for key in plan.keys]
+    columns = [ColumnSchema("", key.expr.type, wide=unfiltered(key.expr).wide) for key in plan.keys]
+    cells = [key.values[0] if key.values else made_up_key(each) for key, each in zip(plan.keys, columns, strict=True)]
     keys = tuple(vector_of([cell], key.expr.type) for cell, key in zip(cells, plan.keys, strict=True))
     none = np.zeros(0, dtype=np.int64)
     parts = np.zeros((len(plan.parts), 1), dtype=np.int64)

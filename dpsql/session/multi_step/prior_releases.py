@@ -124,7 +124,8 @@ def _frame_of(frame: Frame, table: TableSchema) -> pd.DataFrame:
     """At most as many rows as were planned, as they are stored."""
     most = len(frame) if table.rows is None else min(table.rows, len(frame))
     columns: dict[str, Any] = {}
-    for column, kind, vector in zip(table.columns, frame.types, frame.vectors, strict=True):
+    for column, shown, vector in zip(table.columns, frame.types, frame.vectors, strict=True):
+        kind = column.type if column.wide else shown
         held = _within(vector.at(slice(0, most)), kind)
         columns[column.name] = _series(held, kind)
     return pd.DataFrame(columns, index=pd.RangeIndex(most))

@@ -269,9 +269,8 @@ def _fixed(terms: Sequence[Expr]) -> dict[Column, Expr]:
 
 def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
     pair = equality(term)
-    return pair is not None and any(
-        each in keys for each in (pair, pair[::-1], _with_column(*pair), _with_column(*pair[::-1]))
-    )
+    pairs = () if pair is None else (pair, pair[::-1])
+    return any(each in keys or _with_column(*each) in keys for each in pairs)
 
 
 def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:

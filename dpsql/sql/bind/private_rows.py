@@ -260,9 +260,13 @@ def equality(expr: Expr) -> tuple[Expr, Expr] | None:
 
 
 def number_below(expr: Expr) -> Expr:
-    """The integer of which an expression is the digits, as those that equal digits of larger numbers are; any other
-    expression as it is. Executors compare privacy unit keys as numbers."""
-    return expr.args[0] if isinstance(expr, Call) and expr.function.name == "integer_to_text" else expr
+    """The integer of which an expression is the digits, as those that equal digits of larger numbers are, or the digits
+    that are read as an integer; any other expression as it is. Executors compare privacy unit keys as numbers."""
+    if not isinstance(expr, Call):
+        return expr
+    name, number = expr.function.name, expr.args[0]
+    of_wide = name == "text_to_bigint" and isinstance(number, Column) and number.fact.wide
+    return number if of_wide or name == "integer_to_text" else expr
 
 
 class UnitEqualities:

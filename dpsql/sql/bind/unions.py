@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, between_integers, together, unfiltered
+from dpsql.plan.expressions import Column, Expr, Literal, between_integers, call, together, unfiltered
+from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Union, row_scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.units import zones_differ
-from dpsql.sql.bind.private_rows import Handle, Kind, PrivateRows, Rows, Step
+from dpsql.sql.bind.private_rows import Handle, Kind, PrivateRows, Rows, Step, number_below
 from dpsql.sql.names.scopes import Scope, StatementState
 from dpsql.sql.names.select_list import fresh
 from dpsql.sql.syntax.parse import span_of
@@ -65,7 +67,7 @@ def union_of(whole: StatementState, node: exp.Union, relations: Sequence[Private
 
 
 def _kinds(handles: frozenset[Handle], expr: Expr) -> frozenset[Kind]:
-    return frozenset(kind for kind, column in handles if column == expr)
+    return frozenset(kind for kind, column in handles if column == number_below(expr))
 
 
 def _check_units(whole: StatementState, node: exp.Union, rows: Sequence[Rows]) -> None:
@@ -113,6 +115,9 @@ def column_of_union(
     kinds = {part.type for part in parts if not _is_null(part)} or {Type.INTEGER}
     if kinds == {Type.INTEGER, Type.REAL}:
         kinds = {Type.REAL}
+    widths = [unfiltered(part).wide for part in parts]
+    if any(widths):
+        kinds.discard(Type.INTEGER)
     if len(kinds) > 1 or any(kind.opaque for kind in kinds):
         raise TypeMismatch(
             f'{of} have {" and ".join(sorted(kinds))} in the column "{name}".',
@@ -121,6 +126,8 @@ def column_of_union(
         )
     kind = kinds.pop()
     held = [unfiltered(part) for part in parts]
+    if any(widths):
+        held = [replace(each, wide=each.wide or -min(map(abs, filter(None, widths)))) for each in held]
     return Column(name, kind, between_integers(together(held), kind), place)
 
 
@@ -129,5 +136,8 @@ def _is_null(expr: Expr) -> bool:
 
 
 def typed(expr: Expr, kind: Type) -> Expr:
-    """NULL as a value of the column's type."""
-    return Literal(None, kind) if _is_null(expr) else expr
+    """NULL as a value of the column's type, and an integer beside larger numbers as its digits."""
+    if _is_null(expr):
+        return Literal(None, kind)
+    digits = call(FUNCTIONS["integer_to_text"], expr) if kind is Type.TEXT and expr.type is Type.INTEGER else None
+    return digits or expr

@@ -17,10 +17,10 @@ def release_columns(query: Query, split: SeparatedSelect | None) -> tuple[Releas
         kind = shown_type(query, output.expr)
         digits = unfiltered(output.expr).wide != 0
         if split is None:
-            columns.append(ReleaseColumn(output.name, kind, place, digits))
+            columns.append(ReleaseColumn(output.name, kind, place, digits, digits))
             continue
         wide = digits or (place >= split.shown and kind is Type.INTEGER and _sums(query, output.expr))
-        columns.append(ReleaseColumn(split.column(place), kind, place, wide))
+        columns.append(ReleaseColumn(split.column(place), kind, place, wide, digits))
     return tuple(columns)
 
 

@@ -60,6 +60,8 @@ _STORED = {
     Type.DATE: "datetime64[us]",
     Type.TIMESTAMP: "datetime64[us]",
 }
+_WIDTH = -39
+"""Whole numbers of answers may have a sign."""
 VALUE = "value"
 _DIALECT = PrivacyDialect()
 
@@ -73,6 +75,15 @@ class _AnswerQuery:
     parameters: tuple[tuple[str, Literal], ...]
     columns: tuple[tuple[str, Type], ...]
     shape: Shape
+    digits: frozenset[str]
+    """Names of columns of whole numbers that are read as their digits."""
+
+
+def _as_stored(name: str, kind: Type, *, digits: bool) -> ColumnSchema:
+    """A column of an answer as a later release reads it."""
+    if digits and kind is Type.INTEGER:
+        return ColumnSchema(name, Type.TEXT, storage=_STORED[Type.TEXT], wide=_WIDTH)
+    return ColumnSchema(name, kind, storage=_STORED[kind])
 
 
 class PriorInputs:
@@ -188,7 +199,8 @@ class PriorInputs:
                 hint="Name them apart with AS.",
             )
         shape = Shapes(separation.releases, separation.commons, separation.public, separation.params).of(tree)
-        return _AnswerQuery(sql, _relations(tree, separation), parameters, columns, shape)
+        digits = frozenset[str]().union(*(each.digits for each in headers))
+        return _AnswerQuery(sql, _relations(tree, separation), parameters, columns, shape, digits)
 
     def _table(self, asked: _AnswerQuery, node: exp.Expr) -> str:
         """The name of a public table of these rows."""
@@ -206,7 +218,7 @@ class PriorInputs:
         )
         table = TableSchema(
             name,
-            tuple(ColumnSchema(each, kind, storage=_STORED[kind]) for each, kind in asked.columns),
+            tuple(_as_stored(each, kind, digits=each in asked.digits) for each, kind in asked.columns),
             public=True,
             unique=tuple(unique),
             max_matches=tuple((each, most) for each, _ in asked.columns),
