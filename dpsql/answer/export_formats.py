@@ -145,7 +145,8 @@ def _arrow_array(pyarrow: Any, column: Column) -> Any:
         cells = [None if cell is None else float(cell) for cell in cells]
     kind = types.get(column.kind, pyarrow.string())
     if column.kind is Type.INTEGER and any(cell is not None and not -(2**63) <= cell < 2**63 for cell in cells):
-        kind = pyarrow.decimal256(76, 0)
+        few = all(cell is None or abs(cell) < 10**38 for cell in cells)  # more digits than other libraries read
+        kind = pyarrow.decimal128(38, 0) if few else pyarrow.decimal256(76, 0)
     if column.kind is Type.TEXT:  # halves of characters, which a frame may hold, have no bytes in UTF-8
         cells = [cell if cell is None else cell.encode(errors="backslashreplace").decode() for cell in cells]
     return pyarrow.array(cells, kind)

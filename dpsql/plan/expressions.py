@@ -390,3 +390,13 @@ def conjuncts(expr: Expr) -> list[Expr]:
     if isinstance(expr, Call) and expr.function.name == "and":
         return [part for arg in expr.args for part in conjuncts(arg)]
     return [expr]
+
+
+def number_below(expr: Expr) -> Expr:
+    """The integer of which an expression is the digits, as those that equal digits of larger numbers are, or the digits
+    that are read as an integer; any other expression as it is. Executors compare privacy unit keys as numbers."""
+    if not isinstance(expr, Call):
+        return expr
+    name, number = expr.function.name, expr.args[0]
+    of_wide = name in ("text_to_bigint", "text_to_double") and isinstance(number, Column) and number.fact.wide
+    return number if of_wide or name == "integer_to_text" else expr

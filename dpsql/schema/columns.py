@@ -127,6 +127,15 @@ class ColumnSchema:
     read as the text of its digits. It follows from storage and the declaration, so neither names of parts nor keys of
     queries hold it."""
 
+    nearest: bool = False
+    """Whether an integer of more than 64 bits is the nearest INTEGER, not NULL: of a column of privacy unit keys,
+    which are compared by themselves. It follows from the declaration of the unit."""
+
+    @property
+    def clips(self) -> bool:
+        """Whether numbers of more than 64 bits are the nearest INTEGER."""
+        return self.nearest or self.bounds is not None
+
     @property
     def identity(self) -> Type:
         """The type by which privacy unit keys are compared."""
@@ -136,7 +145,7 @@ class ColumnSchema:
         """All fields, but no later ones that say nothing: names of parts in ledgers are made of this text, and those of
         columns without a zone and a format stay what they were."""
         later = ("cell_format", "zone")
-        named = [each.name for each in fields(self) if each.name != "wide"]
+        named = [each.name for each in fields(self) if each.name not in ("wide", "nearest")]
         shown = [name for name in named if name not in later or getattr(self, name) is not None]
         return f"ColumnSchema({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 

@@ -165,8 +165,13 @@ def resolve(
         from dpsql.schema.object_columns import check_words  # few tables have columns of Python objects
 
         check_words(resolved, words)
+    keys = {name for key in words.unique for name in key} | ({words.unit.column} if words.unit else set())
     return replace(
         resolved,
+        columns=tuple(
+            replace(each, nearest=True) if each.name in keys and each.type is Type.INTEGER else each
+            for each in resolved.columns
+        ),
         unit_word=words.unit,
         unit=Unit(words.unit.column, owner=words.unit.column) if words.unit and not words.unit.table else None,
         limits=words.limits,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from dpsql.executors.duckdb.parquet_types import plain
-from dpsql.executors.duckdb.text_cells import exact_integer, read_text
+from dpsql.executors.duckdb.text_cells import exact_integer, nearest, read_text
 from dpsql.schema.calendar import show_timestamp
 from dpsql.schema.columns import CellFormat, ColumnSchema, Type
-from dpsql.schema.intervals import INT64
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _WIDE = frozenset({"HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})
@@ -66,8 +65,7 @@ def _digits_of(stored: str) -> tuple[int, int]:
 
 def cell_of(column: ColumnSchema) -> str | None:
     """A cell as a value of its column's type, NULL where it is none; None where such cells are never read so."""
-    clips = column.bounds is not None
-    return cell_text(column.name, column.storage, column.type, column.cell_format, column.zone, clips=clips)
+    return cell_text(column.name, column.storage, column.type, column.cell_format, column.zone, clips=column.clips)
 
 
 def cell_text(
@@ -87,7 +85,7 @@ def cell_text(
     if kind in _TEXTS and not wanted.opaque:
         as_bytes = _text(text, kind)
         assert as_bytes is not None  # of texts
-        return as_bytes if wanted is Type.TEXT and form is None else read_text(as_bytes, wanted, form)
+        return as_bytes if wanted is Type.TEXT and form is None else read_text(as_bytes, wanted, form, clips=clips)
     if wanted.opaque:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
     if zone is not None and kind in _ZONED and wanted.temporal:
@@ -110,20 +108,11 @@ def _integer(text: str, kind: str, *, clips: bool) -> str | None:
     if kind in _WHOLE or kind == "BOOLEAN":
         return f"CAST({text} AS BIGINT)"
     if kind in _WIDE:
-        return _nearest(text)
-    read = _nearest if clips else "TRY_CAST({} AS BIGINT)".format
+        return nearest(text)
+    read = nearest if clips else "TRY_CAST({} AS BIGINT)".format
     if kind in _DOUBLES:
         return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {read(text)} END"
     return f"CASE WHEN {_is_whole(text)} THEN {read(_huge(text))} END" if kind == "DECIMAL" else None
-
-
-def _nearest(number: str) -> str:
-    """The integer of 64 bits that is nearest to a whole number of another type."""
-    last = INT64.upper
-    return (
-        f"CASE WHEN {number} >= {last} THEN {last} WHEN {number} <= {INT64.lower} THEN {INT64.lower} "
-        f"ELSE TRY_CAST({number} AS BIGINT) END"
-    )
 
 
 def _is_whole(text: str) -> str:

@@ -23,11 +23,13 @@ _CASTS = {
 }
 
 
-def read_text(text: str, kind: Type, form: CellFormat | None) -> str:
-    """The value of a text; NULL where it has none."""
+def read_text(text: str, kind: Type, form: CellFormat | None, *, clips: bool = False) -> str:
+    """The value of a text; NULL where it has none. clips: as of `cells.cell_text`."""
     if kind is Type.TEXT and form is None:
         return text
     short = text if kind is Type.TEXT else _unless_long(text)
+    if kind is Type.INTEGER and clips and not (form is not None and (form.true or form.false)):
+        return _without_nulls(short, nearest(_whole(short, form, EXACT_INTEGERS)), form)
     return _without_nulls(short, _read(short, kind, form), form)
 
 
@@ -44,6 +46,15 @@ def _unless_long(text: str) -> str:
 def _whole(text: str, form: CellFormat | None, limits: Interval) -> str:
     found = f"TRY_CAST({_matching(_standard_number(text, Type.INTEGER, form), INTEGER_FORM)} AS HUGEINT)"
     return sql_between(found, int(limits.lower), int(limits.upper))
+
+
+def nearest(number: str) -> str:
+    """The integer of 64 bits that is nearest to a whole number of another type."""
+    last = INT64.upper
+    return (
+        f"CASE WHEN {number} >= {last} THEN {last} WHEN {number} <= {INT64.lower} THEN {INT64.lower} "
+        f"ELSE TRY_CAST({number} AS BIGINT) END"
+    )
 
 
 def _without_nulls(text: str, read: str, form: CellFormat | None) -> str:

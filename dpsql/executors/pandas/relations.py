@@ -18,7 +18,7 @@ from dpsql.executors.pandas.columns.blocks import Reader
 from dpsql.executors.pandas.columns.declared_columns import ColumnStore
 from dpsql.executors.pandas.columns.encoding import EncodedColumn
 from dpsql.executors.pandas.columns.gathering import Places, gathered, gathered_codes, some_of, with_null
-from dpsql.plan.expressions import Bools, Column, Vector
+from dpsql.plan.expressions import Bools, Column, Expr, Vector
 from dpsql.plan.nodes import Scan, Source
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -193,6 +193,10 @@ class Relation:
         if values.valid is None or values.valid[-1]:
             values = with_null(values, column.type)
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
+
+    def is_unit(self, expr: Expr) -> bool:
+        """Whether an expression is the column of its table that tells units apart."""
+        return self.units is not None and isinstance(expr, Column) and ("", expr.table, expr.name) in self.units.handles
 
     def is_bare(self, column: Column) -> bool:
         """Whether a column is a table's own, of which nothing is declared that could change a cell."""

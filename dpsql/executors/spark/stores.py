@@ -152,9 +152,7 @@ class SparkTable:
 
     def cell(self, column: ColumnSchema) -> str:
         name = column.name.casefold()
-        text = cell_text(
-            self.store.places[name], self.store.stored[name], column.type, column.zone, clips=column.bounds is not None
-        )
+        text = cell_text(self.store.places[name], self.store.stored[name], column.type, column.zone, clips=column.clips)
         assert text is not None  # as the store saw
         return self._named(text)
 

@@ -32,9 +32,10 @@ from dpsql.executors.sql.semi_joins import SemiJoin, asked, terms_of_filters
 from dpsql.executors.sql.stored_comparisons import conjunction, of_stored_cells
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Expr
-from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, RowLimit, Scan, Source, Union, Windows
+from dpsql.plan.expressions import Column, Expr, number_below
+from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, RowLimit, Scan, Source, Union, Windows, scans_of
 from dpsql.schema.columns import Type
+from dpsql.schema.units import Unit
 
 
 class Sources:
@@ -125,7 +126,7 @@ class Sources:
         left = self.writer.ready(self._side(node.left, bare), [one for one, _ in node.keys])
         right = self.writer.ready(self._side(node.right, bare), [other for _, other in node.keys])
         both = left.unit is not None and right.unit is not None
-        pairs = [self._equal(pair, left, right) for pair in node.keys]
+        pairs = [self._equal(pair, (left, right), (node.left, node.right)) for pair in node.keys]
         left, right = self._bounded_sides(node, left, right, pairs)
         conditions = [f"{left.unit} = {right.unit}"] if both else []
         if both and (left.unit_kind is None) != (right.unit_kind is None):
@@ -206,9 +207,14 @@ class Sources:
         light = self.writer.select("*", f"{sides[1].text} ANTI JOIN {heavy} ON {right.unit} = heavy")
         return sides[0], replace(sides[1], text=light)
 
-    def _equal(self, pair: Pair, left: Rows, right: Rows) -> tuple[str, str]:
-        """The equality of an integer and a real is that of numbers, not of doubles."""
-        texts = [self.writer.text(pair[0], left), self.writer.text(pair[1], right)]
+    def _equal(self, pair: Pair, sides: tuple[Rows, Rows], sources: tuple[Source, Source]) -> tuple[str, str]:
+        """The equality of an integer and a real is that of numbers, not of doubles; that of digits of larger integers
+        and of an integer is that of privacy unit keys, where both are such."""
+        below = number_below(pair[0]), number_below(pair[1])
+        own = [_is_unit(*each) for each in zip(below, sources, strict=True)]
+        if below != pair and all(own) and sides[0].unit is not None and sides[1].unit is not None:
+            return sides[0].unit, sides[1].unit
+        texts = [self.writer.text(each, rows) for each, rows in zip(pair, sides, strict=True)]
         kinds = [pair[0].type, pair[1].type]
         if set(kinds) == {Type.INTEGER, Type.REAL}:
             place = kinds.index(Type.REAL)
@@ -238,7 +244,7 @@ class Sources:
         """The rows that are marked, those that they are marked by, and which columns of both are equal."""
         inner = self._side(node.inner, self._bare(node, [node.inner]))
         inner = self.writer.ready(inner, [other for _, other in node.keys])
-        pairs = [self._equal(pair, rows, inner) for pair in node.keys]
+        pairs = [self._equal(pair, (rows, inner), (node.input, node.inner)) for pair in node.keys]
         both = rows.unit is not None and inner.unit is not None
         if both and node.condition is not None and not self._are_few(node):
             rows, inner = self._without_heavy_units(node, rows, inner, pairs)
@@ -332,3 +338,10 @@ class Sources:
         return (
             self.writer.key_text(each.argument, rows) if each.kind.distinct else self.writer.text(each.argument, rows)
         )
+
+
+def _is_unit(expr: Expr, source: Source) -> bool:
+    """Whether an expression is the column of its table that tells units apart."""
+    if not isinstance(expr, Column):
+        return False
+    return any(scan.name == expr.table and scan.table.unit == Unit(expr.name) for scan in scans_of(source))

@@ -87,7 +87,7 @@ _COLUMN = form(
     "column of a table",
     *("name", "type", "nullable", "bounds", "keys", "storage", "auto", "cells=cell_format", "zone"),
     later={"cells": None, "zone": None},
-    apart=["wide"],  # it follows from the others
+    apart=["wide", "nearest"],  # which follow from the others
 )
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
 from dpsql.plan.aggregates import Aggregation
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot
+from dpsql.plan.expressions import Column, Expr, Literal, Report, Slot, unfiltered
 from dpsql.plan.options import AggregateOptions
 from dpsql.plan.query import MOST_AGGREGATES
 from dpsql.schema.columns import Type
@@ -167,7 +167,9 @@ class AggregateBinder:
                     hint="Ask in several queries.",
                 )
             place = len(self.keys) + len(self.aggregations)
-            self.aggregations[aggregation] = Slot(place, str(aggregation), self.slot_type(aggregation))
+            kind, argument = self.slot_type(aggregation), aggregation.argument
+            wide = unfiltered(argument).wide if argument is not None and kind is Type.TEXT else 0
+            self.aggregations[aggregation] = Slot(place, str(aggregation), kind, wide)
         return self.aggregations[aggregation]
 
     def slot_type(self, aggregation: Aggregation) -> Type:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts
+from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, number_below
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.plan.prior_releases import is_earlier
@@ -30,7 +30,6 @@ from dpsql.sql.bind.private_rows import (
     equality,
     implied,
     nullable,
-    number_below,
     places_of,
 )
 

@@ -259,16 +259,6 @@ def equality(expr: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
-def number_below(expr: Expr) -> Expr:
-    """The integer of which an expression is the digits, as those that equal digits of larger numbers are, or the digits
-    that are read as an integer; any other expression as it is. Executors compare privacy unit keys as numbers."""
-    if not isinstance(expr, Call):
-        return expr
-    name, number = expr.function.name, expr.args[0]
-    of_wide = name == "text_to_bigint" and isinstance(number, Column) and number.fact.wide
-    return number if of_wide or name == "integer_to_text" else expr
-
-
 class UnitEqualities:
     """Which rows are known to belong to the same unit, from handles and equalities."""
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, between_integers, call, together, unfiltered
+from dpsql.plan.expressions import Column, Expr, Literal, between_integers, call, number_below, together, unfiltered
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Union, row_scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.units import zones_differ
-from dpsql.sql.bind.private_rows import Handle, Kind, PrivateRows, Rows, Step, number_below
+from dpsql.sql.bind.private_rows import Handle, Kind, PrivateRows, Rows, Step
 from dpsql.sql.names.scopes import Scope, StatementState
 from dpsql.sql.names.select_list import fresh
 from dpsql.sql.syntax.parse import span_of

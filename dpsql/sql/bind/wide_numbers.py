@@ -196,9 +196,11 @@ def as_text(binder: ScalarBinder, node: exp.Expr, expr: Expr) -> Expr:
 
 
 def argument_of(binder: ScalarBinder, node: exp.Expr, kind: AggregateFunction, expr: Expr, *, exact: bool) -> Expr:
-    """What an aggregate reads: digits to count them, doubles for what bounds clip. exact: inside a unit, without noise.
-    Raises TypeMismatch."""
+    """What an aggregate reads: digits to count or to choose from, doubles for what bounds clip. exact: inside a unit,
+    without noise. Raises TypeMismatch."""
     if not width(expr) or kind.counts or kind.distinct:
+        return expr
+    if not exact and kind.accepts is not None and kind.accepts(Type.TEXT):
         return expr
     if exact:
         raise refusal(expr, binder.span(node))

@@ -21,7 +21,7 @@ from dpsql.executors.pandas.columns.numbering import numbered_integers
 from dpsql.plan.expressions import DTYPES, Array, Vector, blank
 from dpsql.schema.calendar import DAYS, MICROSECONDS
 from dpsql.schema.columns import ColumnSchema, Key, TableSchema, Type
-from dpsql.schema.intervals import Number
+from dpsql.schema.intervals import INT64, Number
 from dpsql.schema.text_values import EXACT_READERS, READERS
 
 
@@ -90,7 +90,7 @@ class ColumnStore:
         series = self.series(column.name)
         if column.type.opaque:
             return lambda start, stop: _presence(series.iloc[start:stop])
-        return block_reader(series, column.type, default_value(column), column.zone, clips=column.bounds is not None)
+        return block_reader(series, column.type, default_value(column), column.zone, clips=column.clips)
 
     def encoded(self, name: str) -> EncodedColumn:
         """A column of texts, or one that is held as codes, by its distinct values."""
@@ -98,7 +98,7 @@ class ColumnStore:
             column = self.column(name)
             texts = encode(
                 self.series(name), column.type, default_value(column), _reader_of(column), column.zone,
-                clips=column.bounds is not None,
+                clips=column.clips,
             )  # fmt: skip
             self._encoded[name] = EncodedColumn(texts.codes, _declared(texts.dictionary, column), texts.nulls)
         return self._encoded[name]
@@ -155,7 +155,7 @@ class ColumnStore:
             column = self.column(name)
             read = read_objects(
                 self.series(name), column.type, default_value(column), _reader_of(column), column.zone,
-                clips=column.bounds is not None,
+                clips=column.clips,
             )  # fmt: skip
             self._converted[name] = _declared(read, column)
         return self._converted[name]
@@ -213,11 +213,18 @@ _CACHES = ("_encoded", "_converted", "_numbered", "_inside", "_identified")
 
 def _reader_of(column: ColumnSchema, *, exact: bool = False) -> Callable[[str], Key]:
     """How a text of the column is read. exact: for privacy unit keys."""
+    clips = column.clips and column.type is Type.INTEGER and not exact
     if column.cell_format is None:
-        return (EXACT_READERS if exact else READERS)[column.type]
-    from dpsql.schema.formatted_values import text_reader  # few columns are written in a way of their own
+        read = (EXACT_READERS if exact or clips else READERS)[column.type]
+    else:
+        from dpsql.schema.formatted_values import text_reader  # few columns are written in a way of their own
 
-    return text_reader(column.type, column.cell_format, exact=exact)
+        read = text_reader(column.type, column.cell_format, exact=exact or clips)
+    return (lambda text: _nearest(read(text))) if clips else read
+
+
+def _nearest(number: Key) -> Key:
+    return number and max(int(INT64.lower), min(int(INT64.upper), int(number)))
 
 
 def default_value(column: ColumnSchema) -> Key:

@@ -13,7 +13,7 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.joins.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
 from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.executors.pandas.sums.ranking import Numbers, dense_ranks
-from dpsql.plan.expressions import Bools, Column, Expr, Vector
+from dpsql.plan.expressions import Bools, Column, Expr, Vector, number_below
 from dpsql.plan.nodes import Join, Mark
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
@@ -86,7 +86,13 @@ def _both_keys(one: Expr, other: Expr, left: Relation, right: Relation) -> tuple
     """Both sides of an equality. Between people's rows either both are compared as they are stored or both as
     expressions read them, which follows from declarations alone: an integer beyond INTEGER's range is not what is read
     of it. A column of integers and a bare one of reals are compared as stored: the double that is read of a decimal
-    beyond 2^53 is not the integer that the decimal is."""
+    beyond 2^53 is not the integer that the decimal is. Digits of
+    larger integers that are privacy unit keys, and integers that are, are compared as such keys."""
+    below = number_below(one), number_below(other)
+    if below != (one, other) and left.is_unit(below[0]) and right.is_unit(below[1]):
+        assert left.units is not None  # as both columns tell units
+        assert right.units is not None
+        return left.units.key(), right.units.key()
     people = left.units is not None and right.units is not None
     if isinstance(one, Column) and isinstance(other, Column):
         exactly = left.is_plain(one) and right.is_plain(other)
