@@ -22,6 +22,7 @@ from dpsql.plan.expressions import (
     call,
     columns,
     conjuncts,
+    number_below,
     rebuild,
 )
 from dpsql.plan.functions import FUNCTIONS
