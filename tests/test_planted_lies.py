@@ -58,6 +58,7 @@ from dpsql.release import plan as release_planned
 from dpsql.release.output import select as finish
 from dpsql.release.output.select import finish as finished
 from dpsql.release.selection import hidden_groups as hidden
+from dpsql.schema import declaration
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval
 from dpsql.session import prepare, session
@@ -136,6 +137,16 @@ def drop_the_clip(patch: Patch) -> None:
 
     patch.setattr(accumulators, "lattice_steps", steps)
     patch.setattr(columns, "_enforce", lambda vector, _column: vector)
+
+
+def forget_that_larger_integers_are_null(patch: Patch) -> None:
+    """A column of unsigned integers that are read as integers with a sign is as full as it is stored."""
+    honest = declaration._resolve_column
+
+    def resolved(stored: Any, declared: Any) -> Any:
+        return replace(honest(stored, declared), nullable=stored.nullable)
+
+    patch.setattr(declaration, "_resolve_column", resolved)
 
 
 def forget_that_opposites_overflow(patch: Patch) -> None:
@@ -671,6 +682,7 @@ LIES: list[tuple[Lie, Callable[[], None]]] = [
     (drop_the_clip, rules("sum, unbounded")),
     (drop_the_clip, rules("average of integers, unbounded")),
     (forget_that_opposites_overflow, checks.check_extremes),
+    (forget_that_larger_integers_are_null, checks.check_extremes),
     (read_unsigned_numbers_modulo, checks.check_extremes),
     (add_a_null_as_the_lower_end, rules("nullable average, unbounded")),
     (forget_that_a_changed_row_opens_a_second_group, rules("counts by group, bounded")),

@@ -214,7 +214,8 @@ def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema
     wide = stored.wide if _reads_digits(name, declared) else 0
     kind = declared.types.get(name, Type.TEXT if wide else stored.type)
     check_readable(name, stored.storage, stored.type, kind, uuid=name in declared.uuids)
-    nullable = declared.nullable.get(name, stored.nullable or (kind != stored.type and not wide))
+    changed = kind != stored.type or (stored.wide != 0 and kind is Type.INTEGER and name not in declared.bounds)
+    nullable = declared.nullable.get(name, stored.nullable or (changed and not wide))
     bounds = declared.bounds.get(name)
     if kind is Type.OBJECT:
         from dpsql.schema.object_columns import check_facts  # few columns hold Python objects

@@ -516,9 +516,11 @@ def check_rule(rule: Rule, most: int = 2) -> None:
         assert met.one_sided == made.lattice.groups_of_a_unit
 
 
-EXTREMES = Shape({"w": "int64", "u": "uint64"}, {"bounds": {"u": (0, 5)}})
+EXTREMES = Shape(
+    {"w": "int64", "u": "uint64", "v": "uint64", "s": "uint64"}, {"bounds": {"u": (0, 5)}, "types": {"s": "integer"}}
+)
 EXTREME_ROWS: tuple[Row, ...] = tuple(
-    (w, u)
+    (w, u, u, u)
     for w, u in zip(
         [-(2**63), 1 - 2**63, -(2**62) - 1, 0, 2**62 + 1, 2**63 - 1], [2**64 - 1, 2**63, 4, 0, 1, 2], strict=True
     )
@@ -536,6 +538,14 @@ OF_EXTREMES = {
     "SELECT SUM(u) FROM t": None,
     "SELECT COUNT(u) FROM t": 6,
     "SELECT COUNT(DISTINCT w) FROM t": 6,
+    "SELECT SUM(CLAMP(v, 0, 5)) FROM t": None,
+    "SELECT SUM(CLAMP(v / 2, 0, 5)) FROM t": None,
+    "SELECT SUM(v % 7) FROM t": None,
+    "SELECT COUNT(DISTINCT v) FROM t": 6,
+    "SELECT COUNT(s) FROM t": 4,
+    "SELECT AVG(CLAMP(s, 0, 5)) FROM t": None,
+    "SELECT COUNT(*) FROM t WHERE v = 18446744073709551615": 1,
+    "SELECT COUNT(*) FROM t WHERE v > 9223372036854775807": 2,
 }
 """Queries, with what those that count are of all rows."""
 

@@ -104,12 +104,12 @@ def cell_text(
 
 
 def _integer(text: str, kind: str, *, clips: bool) -> str | None:
-    """Numbers with a fraction are none. Numbers of wide types beyond 64 bits are the nearest INTEGER."""
+    """Numbers with a fraction are none."""
     if kind in _WHOLE or kind == "BOOLEAN":
         return f"CAST({text} AS BIGINT)"
-    if kind in _WIDE:
-        return nearest(text)
     read = nearest if clips else "TRY_CAST({} AS BIGINT)".format
+    if kind in _WIDE:
+        return read(text)
     if kind in _DOUBLES:
         return f"CASE WHEN isfinite({text}) AND TRUNC({text}) = {text} THEN {read(text)} END"
     return f"CASE WHEN {_is_whole(text)} THEN {read(_huge(text))} END" if kind == "DECIMAL" else None

@@ -146,7 +146,7 @@ def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools 
 
 def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips: bool = False) -> Vector:
     """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL. clips: as of
-    `read_cells`. Unsigned numbers above all INTEGERs are the largest one."""
+    `read_cells`."""
     values = laid_out(values)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
@@ -159,6 +159,8 @@ def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips:
         if kind is Type.INTEGER:
             values = _whole(values if valid is None else np.where(valid, values, 0))
     elif kind is Type.INTEGER and values.dtype == np.uint64:
+        if not clips:
+            valid = _without(valid, values > np.uint64(INT64.upper))
         values = np.minimum(values, np.uint64(INT64.upper))
     if kind is Type.BOOLEAN and values.dtype.kind != "b":
         valid = _without(valid, (values != 0) & (values != 1))
