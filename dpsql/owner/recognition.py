@@ -108,8 +108,7 @@ def proposal_of_stored(column: StoredColumn) -> Proposal:
     have all of them."""
     if not column.wide:
         return Proposal(column.type)
-    doubt = "" if column.type is Type.REAL else 'declare bounds, or type = "text", which reads all digits'
-    return Proposal(Type.INTEGER, doubt=doubt)
+    return Proposal(Type.INTEGER, doubt="numbers of more than 64 bits are NULL; without a type they are read exactly")
 
 
 def _texts(cells: pd.Series) -> list[str]:

@@ -26,7 +26,7 @@ _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
 def key_values(name: str, kind: Type, keys: tuple[Word, ...], integers: Interval = INT64) -> tuple[Key, ...]:
     """The keys as values of the column's type. Raises InvalidSchema for a key that does not fit."""
     values = tuple(_key_value(name, kind, key) for key in keys)
-    if kind is Type.INTEGER and any(isinstance(each, int) and each not in integers for each in values):
+    if any(isinstance(each, int | float) and each not in integers for each in values):
         ends = "-2^63 and 2^63 - 1" if integers is INT64 else "-2^127 and 2^128 - 1"
         raise InvalidSchema(f"{name}: keys must lie between {ends}.")
     if len(set(values)) < len(values):

@@ -46,16 +46,6 @@ def number_unsigned_as_signed(patch: Patch) -> None:
     patch.setattr(exact_values, "numbered", numbered)
 
 
-def compare_digits_as_texts(patch: Patch) -> None:
-    """The digits of a number are another person than the number."""
-    honest = columns.ColumnStore._identify
-
-    def identify(store: columns.ColumnStore, name: str) -> Any:
-        return columns._texts_apart(store.encoded(name)) if store.column(name).wide else honest(store, name)
-
-    patch.setattr(columns.ColumnStore, "_identify", identify)
-
-
 def _identify_integers(patch: Patch, change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
     """Columns of whole numbers are identified so; change(codes, values) -> codes and values."""
     honest = identity.identified
@@ -226,10 +216,6 @@ def check_single_tables() -> None:
             exact_units.check_one_table(domain, storage)
 
 
-def check_unsigned_beside_signed() -> None:
-    exact_units.check_two_tables(DOMAINS[0], exact_units.stored(0, "uint64"), exact_units.stored(0, "int64"))
-
-
 def check_hashes() -> None:
     for one in test_exact_units.NUMBERS:
         test_exact_units.check_numbers([one], [one])
@@ -252,7 +238,6 @@ def neighbours(kind: str) -> Check:
 LIES: list[tuple[Lie, Check]] = [
     (read_unsigned_as_signed, neighbours("uint64")),
     (number_unsigned_as_signed, neighbours("uint64")),
-    (compare_digits_as_texts, check_unsigned_beside_signed),
     (hold_units_to_the_range_of_integers, check_single_tables),
     (clip_integers_beyond_their_range, neighbours("text")),
     (round_times_to_microseconds, neighbours("datetime64[ns, None]")),
