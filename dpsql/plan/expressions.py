@@ -19,7 +19,7 @@ from dpsql.plan.work import LONGEST_TEXT, Length, Work, unknown
 from dpsql.schema.calendar import show_date, show_timestamp
 from dpsql.schema.columns import EARLIER, Key, Type
 from dpsql.schema.frozen import dataclass
-from dpsql.schema.intervals import BOOLEAN, EVERYTHING, INT64, Interval, hull, point
+from dpsql.schema.intervals import BOOLEAN, EVERYTHING, Interval, point
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -178,35 +178,18 @@ class Literal:
         return str(self.value).upper() if isinstance(self.value, bool) else str(self.value)
 
 
-_NOTHING = point(0)
+NOTHING = point(0)
 """The range of NULL."""
-
-
-class WholeFloat(float):
-    """The double of a constant that is a whole number of more than 64 bits, and the number (`whole`)."""
-
-    whole: int
-
-    @classmethod
-    def of(cls, whole: int) -> WholeFloat:
-        made = cls(whole)
-        made.whole = whole
-        return made
 
 
 @lru_cache(maxsize=4096)
 def _fact_of(value: Key, kind: Type) -> Fact:
     """What is known of a constant."""
     if value is None:
-        return Fact(_NOTHING, nullable=True, whole=kind.discrete)
+        return Fact(NOTHING, nullable=True, whole=kind.discrete)
     number = isinstance(value, int | float)
     held = point(value) if number else EVERYTHING  # type: ignore[arg-type]
     return Fact(held, nullable=False, whole=kind.discrete, most=len(value) if isinstance(value, str) else None)
-
-
-def whole_number(value: int) -> Literal:
-    """A constant: an INTEGER, or where 64 bits do not hold it a REAL."""
-    return Literal(value, Type.INTEGER) if value in INT64 else Literal(WholeFloat.of(value), Type.REAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,21 +309,6 @@ def _whole_ends(span: Interval) -> Interval:
     return Interval(min(lower, upper), max(lower, upper))
 
 
-def together(facts: Sequence[Fact]) -> Fact:
-    """What holds of values that are of one of these facts each."""
-    said = hull(each.said for each in facts)
-    wide = common_width(facts) if all(each.wide for each in facts) else 0
-    return Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide).meaning(said)
-
-
-def common_width(facts: Sequence[Fact]) -> int:
-    """The width of digits that are those of one of several values, all of which are digits or NULL if any is: those of
-    constants and of integers may have a sign."""
-    widths = [each.wide for each in facts if not (each.nullable and each.range == _NOTHING)]
-    most = max(map(abs, widths), default=0)
-    return most if min(widths, default=0) > 0 else -most
-
-
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all its parts, outermost first."""
     yield expr
@@ -390,13 +358,3 @@ def conjuncts(expr: Expr) -> list[Expr]:
     if isinstance(expr, Call) and expr.function.name == "and":
         return [part for arg in expr.args for part in conjuncts(arg)]
     return [expr]
-
-
-def number_below(expr: Expr) -> Expr:
-    """The integer of which an expression is the digits, as those that equal digits of larger numbers are, or the digits
-    that are read as an integer; any other expression as it is. Executors compare privacy unit keys as numbers."""
-    if not isinstance(expr, Call):
-        return expr
-    name, number = expr.function.name, expr.args[0]
-    of_wide = name in ("text_to_bigint", "text_to_double") and isinstance(number, Column) and number.fact.wide
-    return number if of_wide or name == "integer_to_text" else expr

@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dpsql.plan.expressions import Call, Expr, Fact, Literal, between_integers, common_width, together, unfiltered
+from dpsql.plan.digits import common_width, together
+from dpsql.plan.expressions import Call, Expr, Fact, Literal, between_integers, unfiltered
 from dpsql.plan.nodes import Source, filters_of
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval, Number, as_floats, hull

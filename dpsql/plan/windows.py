@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Literal
 
 from dpsql.plan.aggregates import AGGREGATES
-from dpsql.plan.expressions import Expr, Fact, between_integers, together, unfiltered
+from dpsql.plan.digits import together
+from dpsql.plan.expressions import Expr, Fact, between_integers, unfiltered
 from dpsql.plan.expressions import Literal as Constant
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass

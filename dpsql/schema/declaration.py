@@ -165,13 +165,9 @@ def resolve(
         from dpsql.schema.object_columns import check_words  # few tables have columns of Python objects
 
         check_words(resolved, words)
-    keys = {name for key in words.unique for name in key} | ({words.unit.column} if words.unit else set())
     return replace(
         resolved,
-        columns=tuple(
-            replace(each, nearest=True) if each.name in keys and each.type is Type.INTEGER else each
-            for each in resolved.columns
-        ),
+        columns=_with_unit_keys(resolved.columns, words),
         unit_word=words.unit,
         unit=Unit(words.unit.column, owner=words.unit.column) if words.unit and not words.unit.table else None,
         limits=words.limits,
@@ -211,11 +207,9 @@ def _by_stored_name(declared: Declaration, folded: Mapping[str, str]) -> Declara
 
 def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema:
     name = stored.name
-    wide = stored.wide if _reads_digits(name, declared) else 0
-    kind = declared.types.get(name, Type.TEXT if wide else stored.type)
+    kind, wide = _read_as(stored, declared)
     check_readable(name, stored.storage, stored.type, kind, uuid=name in declared.uuids)
-    changed = kind != stored.type or (stored.wide != 0 and kind is Type.INTEGER and name not in declared.bounds)
-    nullable = declared.nullable.get(name, stored.nullable or (changed and not wide))
+    nullable = declared.nullable.get(name, stored.nullable or _makes_nulls(stored, kind, wide, declared))
     bounds = declared.bounds.get(name)
     if kind is Type.OBJECT:
         from dpsql.schema.object_columns import check_facts  # few columns hold Python objects
@@ -229,18 +223,39 @@ def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema
     clip = None if pair is None else _clip(stored, kind, pair)
     values = _values(name, kind, declared, pair, clip, wide=bool(wide)) if name in declared.keys else None
     form = _cell_format(stored, kind, declared.formats[name]) if name in declared.formats else None
-    zone = None
-    if kind.temporal and "," in stored.storage:  # most stored types have no time zone
-        from dpsql.schema.zones import zone_by_storage
-
-        zone = zone_by_storage(stored.storage)
-    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, zone, wide)
+    return ColumnSchema(name, kind, nullable, clip, values, stored.storage, auto, form, _zone(stored, kind), wide)
 
 
-def _reads_digits(name: str, declared: Declaration) -> bool:
-    """Whether nothing says how to read whole numbers of more than 64 bits: bounds, to which they are clipped, or a
-    type."""
-    return name not in declared.types and name not in declared.bounds
+def _zone(stored: StoredColumn, kind: Type) -> str | None:
+    if not kind.temporal or "," not in stored.storage:  # as most stored types, which have no time zone
+        return None
+    from dpsql.schema.zones import zone_by_storage
+
+    return zone_by_storage(stored.storage)
+
+
+def _read_as(stored: StoredColumn, declared: Declaration) -> tuple[Type, int]:
+    """The type of a column, and its width where it is read as digits: nothing says how to read its whole numbers of
+    more than 64 bits, neither bounds, to which they are clipped, nor a type."""
+    if stored.wide and stored.name not in declared.types and stored.name not in declared.bounds:
+        return Type.TEXT, stored.wide
+    return declared.types.get(stored.name, stored.type), 0
+
+
+def _makes_nulls(stored: StoredColumn, kind: Type, wide: int, declared: Declaration) -> bool:
+    """Whether a cell that is there can be NULL as it is read."""
+    if wide:
+        return False
+    beyond = stored.wide != 0 and kind is Type.INTEGER and stored.name not in declared.bounds
+    return beyond or kind != stored.type
+
+
+def _with_unit_keys(columns: tuple[ColumnSchema, ...], words: TableWords) -> tuple[ColumnSchema, ...]:
+    """The columns, with those marked that tell units apart or lead to them."""
+    keys = {name for key in words.unique for name in key} | ({words.unit.column} if words.unit else set())
+    return tuple(
+        replace(each, nearest=True) if each.name in keys and each.type is Type.INTEGER else each for each in columns
+    )
 
 
 def _values(

@@ -32,7 +32,8 @@ from dpsql.executors.sql.semi_joins import SemiJoin, asked, terms_of_filters
 from dpsql.executors.sql.stored_comparisons import conjunction, of_stored_cells
 from dpsql.executors.sql.windows import windowed
 from dpsql.plan.aggregates import Aggregation
-from dpsql.plan.expressions import Column, Expr, number_below
+from dpsql.plan.digits import number_below
+from dpsql.plan.expressions import Column, Expr
 from dpsql.plan.nodes import Filter, Join, Mark, Pair, PerUnit, RowLimit, Scan, Source, Union, Windows, scans_of
 from dpsql.schema.columns import Type
 from dpsql.schema.units import Unit

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector, common_width
+from dpsql.plan.digits import common_width
+from dpsql.plan.expressions import Array, Bools, Fact, Function, Vector
 from dpsql.plan.functions.rules import Kernel, SqlRule, any_nullable, as_type, both_valid, in_result_type, of_one_type
 from dpsql.plan.row_local import one_zero
 from dpsql.plan.work import NUMBER, Size, compared, longest_length

@@ -15,7 +15,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from dpsql.plan.expressions import WholeFloat
+from dpsql.plan.digits import WholeFloat
 from dpsql.schema.frozen import dataclass
 
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import reduce
 
 from dpsql.errors import Span, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts, number_below
+from dpsql.plan.digits import number_below
+from dpsql.plan.expressions import Column, Expr, Literal, call, conjuncts
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Filter, Join, Pair, Source
 from dpsql.plan.prior_releases import is_earlier

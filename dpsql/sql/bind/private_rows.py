@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from dpsql.errors import Span
+from dpsql.plan.digits import number_below
 from dpsql.plan.expressions import (
     Call,
     Column,
@@ -22,7 +23,6 @@ from dpsql.plan.expressions import (
     call,
     columns,
     conjuncts,
-    number_below,
     rebuild,
 )
 from dpsql.plan.functions import FUNCTIONS

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from dpsql.errors import InvalidParameter, Span, SQLSyntaxError, TypeMismatch, UnsupportedSQL, did_you_mean
+from dpsql.plan.digits import whole_number
 from dpsql.plan.evaluation import folded
-from dpsql.plan.expressions import Expr, Function, Literal, call, whole_number
+from dpsql.plan.expressions import Expr, Function, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.casts import cast_name
 from dpsql.plan.functions.rules import LEAST_INTEGER

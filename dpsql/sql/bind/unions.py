@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.errors import SQLSyntaxError, TypeMismatch, UnsupportedSQL
-from dpsql.plan.expressions import Column, Expr, Literal, between_integers, call, number_below, together, unfiltered
+from dpsql.plan.digits import number_below, together
+from dpsql.plan.expressions import Column, Expr, Literal, between_integers, call, unfiltered
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Branch, Union, row_scans_of
 from dpsql.schema.columns import Type

@@ -8,19 +8,25 @@ its result would not be exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
 from dpsql.errors import Span, TypeMismatch
 from dpsql.plan.aggregates.record import AggregateFunction
-from dpsql.plan.expressions import Call, Column, Expr, Fact, Literal, Slot, WholeFloat, columns, unfiltered
+from dpsql.plan.digits import WholeFloat
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Literal, Slot, columns, unfiltered
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
 from dpsql.sql.bind.null_types import is_null
 
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import ScalarBinder
+
+class Binder(Protocol):
+    """What is asked here of the binder of scalar expressions."""
+
+    def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr: ...
+    def span(self, node: exp.Expr) -> Span | None: ...
+
 
 _EXACT = 2**53
 """Whole numbers up to it are doubles, and on the same side of them as their own doubles."""
@@ -40,7 +46,7 @@ def width(expr: Expr) -> int:
 class WideCall:
     """One call of a function with digits among its arguments."""
 
-    def __init__(self, binder: ScalarBinder, name: str, node: exp.Expr, args: list[Expr]) -> None:
+    def __init__(self, binder: Binder, name: str, node: exp.Expr, args: list[Expr]) -> None:
         self.binder, self.name, self.node, self.args = binder, name, node, args
 
     def bound(self) -> Expr:
@@ -142,16 +148,16 @@ class WideCall:
         minus = Literal("-", Type.TEXT)
         digits = self.call("replace", number, minus, _EMPTY) if signed else number
         padded = self.call("lpad", digits, Literal(_CHUNK * chunks, Type.INTEGER), Literal("0", Type.TEXT))
-        found: Expr = Literal(0, Type.INTEGER)
+        rest: Expr = Literal(0, Type.INTEGER)
         for chunk in range(chunks):
             first, count = (Literal(each, Type.INTEGER) for each in (1 + _CHUNK * chunk, _CHUNK))
             part = self._part(self.call("substring", padded, first, count), nullable=unfiltered(number).nullable)
-            moved = self.call("multiply", found, Literal(10**_CHUNK % abs(divisor.value), Type.INTEGER))
-            found = self.call("modulo", self.call("add", moved, part), by)
+            moved = self.call("multiply", rest, Literal(10**_CHUNK % abs(divisor.value), Type.INTEGER))
+            rest = self.call("modulo", self.call("add", moved, part), by)
         if not signed:
-            return found
+            return rest
         negative = self.call("eq", self.call("left", number, Literal(1, Type.INTEGER)), minus)
-        return self.call("case", negative, self.call("negate", found), found)
+        return self.call("case", negative, self.call("negate", rest), rest)
 
     def _part(self, digits: Expr, *, nullable: bool) -> Expr:
         """Some digits as a number; the text does not say how large it is, nor that it is one."""
@@ -190,12 +196,12 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 
-def as_text(binder: ScalarBinder, node: exp.Expr, expr: Expr) -> Expr:
+def as_text(binder: Binder, node: exp.Expr, expr: Expr) -> Expr:
     """Digits as a text like any other."""
     return binder.typed("trim", node, [expr]) if width(expr) else expr
 
 
-def argument_of(binder: ScalarBinder, node: exp.Expr, kind: AggregateFunction, expr: Expr, *, exact: bool) -> Expr:
+def argument_of(binder: Binder, node: exp.Expr, kind: AggregateFunction, expr: Expr, *, exact: bool) -> Expr:
     """What an aggregate reads: digits to count or to choose from, doubles for what bounds clip. exact: inside a unit,
     without noise. Raises TypeMismatch."""
     if not width(expr) or kind.counts or kind.distinct:
@@ -207,7 +213,7 @@ def argument_of(binder: ScalarBinder, node: exp.Expr, kind: AggregateFunction, e
     return binder.typed("text_to_double", node, [expr])
 
 
-def ordered_by(binder: ScalarBinder, node: exp.Expr, expr: Expr) -> Expr:
+def ordered_by(binder: Binder, node: exp.Expr, expr: Expr) -> Expr:
     """What rows are ordered by. Raises TypeMismatch for digits that may have a sign."""
     if width(expr) < 0:
         raise refusal(expr, binder.span(node))

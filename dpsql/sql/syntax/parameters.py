@@ -10,7 +10,8 @@ from decimal import Decimal
 import numpy as np
 
 from dpsql.errors import InvalidParameter, did_you_mean
-from dpsql.plan.expressions import Literal, whole_number
+from dpsql.plan.digits import whole_number
+from dpsql.plan.expressions import Literal
 from dpsql.schema.calendar import day_number, microsecond_number
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INT128

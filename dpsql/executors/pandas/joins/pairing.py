@@ -13,7 +13,8 @@ from dpsql.executors.pandas.evaluation import evaluated
 from dpsql.executors.pandas.joins.joining import KeyColumn, Runs, key_of, lookup, match_codes, matched
 from dpsql.executors.pandas.relations import Part, Relation
 from dpsql.executors.pandas.sums.ranking import Numbers, dense_ranks
-from dpsql.plan.expressions import Bools, Column, Expr, Vector, number_below
+from dpsql.plan.digits import number_below
+from dpsql.plan.expressions import Bools, Column, Expr, Vector
 from dpsql.plan.nodes import Join, Mark
 from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass

@@ -1,0 +1,51 @@
+"""Digits of whole numbers that may have more than 64 bits, as texts of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.plan.expressions import NOTHING, Call, Column, Expr, Fact, Literal
+from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64, hull
+
+
+class WholeFloat(float):
+    """The double of a constant that is a whole number of more than 64 bits, and the number (`whole`)."""
+
+    whole: int
+
+    @classmethod
+    def of(cls, whole: int) -> WholeFloat:
+        made = cls(whole)
+        made.whole = whole
+        return made
+
+
+def whole_number(value: int) -> Literal:
+    """A constant: an INTEGER, or where 64 bits do not hold it a REAL."""
+    return Literal(value, Type.INTEGER) if value in INT64 else Literal(WholeFloat.of(value), Type.REAL)
+
+
+def together(facts: Sequence[Fact]) -> Fact:
+    """What holds of values that are of one of these facts each."""
+    said = hull(each.said for each in facts)
+    wide = common_width(facts) if all(each.wide for each in facts) else 0
+    return Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide).meaning(said)
+
+
+def common_width(facts: Sequence[Fact]) -> int:
+    """The width of digits that are those of one of several values, all of which are digits or NULL if any is: those of
+    constants and of integers may have a sign."""
+    widths = [each.wide for each in facts if not (each.nullable and each.range == NOTHING)]
+    most = max(map(abs, widths), default=0)
+    return most if min(widths, default=0) > 0 else -most
+
+
+def number_below(expr: Expr) -> Expr:
+    """The integer of which an expression is the digits, as those that equal digits of larger numbers are, or the digits
+    that are read as an integer; any other expression as it is. Executors compare privacy unit keys as numbers."""
+    if not isinstance(expr, Call):
+        return expr
+    name, number = expr.function.name, expr.args[0]
+    of_wide = name in ("text_to_bigint", "text_to_double") and isinstance(number, Column) and number.fact.wide
+    return number if of_wide or name == "integer_to_text" else expr
