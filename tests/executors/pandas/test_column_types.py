@@ -69,8 +69,8 @@ def cells(values: Any, kind: str | None = None, bounds: Any = None, *, nullable:
 
 
 def typed(values: Any) -> Type:
-    (stored,) = stored_columns(pd.DataFrame({"x": values}))
-    return stored.type
+    (column,) = resolve("t", stored_columns(pd.DataFrame({"x": values})), Declaration()).columns
+    return column.type
 
 
 def objects(*held: Any) -> pd.Series:
@@ -92,8 +92,8 @@ STORED: dict[str, tuple[Callable[[], Any], Type, list[Any]]] = {
     "uint8": (lambda: np.array([0, 255], dtype="uint8"), Type.INTEGER, [0, 255]),
     "uint64": (
         lambda: np.array([0, 2**53 + 1, 2**63, 2**64 - 1], dtype="uint64"),
-        Type.INTEGER,
-        [0, 2**53 + 1, LARGEST, LARGEST],
+        Type.TEXT,
+        ["0", f"{2**53 + 1}", f"{2**63}", f"{2**64 - 1}"],
     ),
     "float16": (lambda: np.array([1.5, np.nan, -np.inf], dtype="float16"), Type.REAL, [1.5, None, -math.inf]),
     "float32": (lambda: np.array([0.1, np.nan], dtype="float32"), Type.REAL, [float(np.float32(0.1)), None]),
@@ -106,7 +106,7 @@ STORED: dict[str, tuple[Callable[[], Any], Type, list[Any]]] = {
     "Int32": (lambda: pd.array([None, None], dtype="Int32"), Type.INTEGER, [None, None]),
     "Int64": (lambda: pd.array([2**53 + 1, None, -(2**63)], dtype="Int64"), Type.INTEGER, [2**53 + 1, None, LEAST]),
     "UInt8": (lambda: pd.array([255, None], dtype="UInt8"), Type.INTEGER, [255, None]),
-    "UInt64": (lambda: pd.array([2**64 - 1, None, 1], dtype="UInt64"), Type.INTEGER, [LARGEST, None, 1]),
+    "UInt64": (lambda: pd.array([2**64 - 1, None, 1], dtype="UInt64"), Type.TEXT, [f"{2**64 - 1}", None, "1"]),
     "Float32": (lambda: pd.array([0.5, None], dtype="Float32"), Type.REAL, [0.5, None]),
     "Float64": (lambda: pd.array([0.1, None, math.inf], dtype="Float64"), Type.REAL, [0.1, None, math.inf]),
     "boolean": (lambda: pd.array([True, None, False], dtype="boolean"), Type.BOOLEAN, [True, None, False]),
@@ -124,7 +124,7 @@ STORED_IN_ARROW: dict[str, tuple[Callable[[], Any], Type, list[Any]]] = {
         [2**53 + 1, None, LEAST],
     ),
     "int64 without NULL": (lambda: arrow([1, 2, 3], "int64"), Type.INTEGER, [1, 2, 3]),
-    "uint64": (lambda: arrow([2**64 - 1, None, 1], "uint64"), Type.INTEGER, [LARGEST, None, 1]),
+    "uint64": (lambda: arrow([2**64 - 1, None, 1], "uint64"), Type.TEXT, [f"{2**64 - 1}", None, "1"]),
     "halffloat": (lambda: arrow([1.5, math.nan, None], "float16"), Type.REAL, [1.5, None, None]),
     "float": (lambda: arrow([0.5, None], "float32"), Type.REAL, [0.5, None]),
     "double": (lambda: arrow([0.1, math.nan, None, math.inf], "float64"), Type.REAL, [0.1, None, None, math.inf]),
@@ -217,6 +217,8 @@ def test_every_dtype_is_grouped_and_counted(make: Callable[[], Any], kind: Type,
         warnings.simplefilter("error")
         found = dpsql.query(data, "SELECT x, COUNT(*) FROM t GROUP BY x", epsilon=1e9, delta=1e-9)
         ((present,),) = dpsql.query(data, "SELECT COUNT(x) FROM t", epsilon=1e9)
+    if "int64" in str(data["x"].dtype).casefold() and kind is Type.TEXT:  # digits are shown as numbers
+        expected = [None if cell is None else int(cell) for cell in expected]
     assert dict(found) == {cell: ENOUGH * expected.count(cell) for cell in expected}
     assert present == ENOUGH * sum(cell is not None for cell in expected)
 
@@ -231,6 +233,8 @@ def test_a_column_declared_without_null_has_none(make: Callable[[], Any], kind: 
         Type.DATE: date(1970, 1, 1),
         Type.TIMESTAMP: datetime(1970, 1, 1),
     }
+    if "int64" in str(pd.Series(make()).dtype).casefold() and kind is Type.TEXT:
+        zero[Type.TEXT] = "0"
     assert cells(make(), nullable=False) == [zero[kind] if cell is None else cell for cell in expected]
 
 
