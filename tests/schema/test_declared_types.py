@@ -234,7 +234,7 @@ def test_decimal_is_real():
 
 
 READABLE = {
-    "age": {"integer", "real", "decimal", "boolean"},
+    "age": {"integer", "real", "decimal", "boolean", "text"},
     "pay": {"integer", "real", "decimal", "boolean"},
     "ok": {"integer", "real", "decimal", "boolean"},
     "s": {"integer", "real", "decimal", "boolean", "text", "date", "timestamp"},

@@ -69,7 +69,7 @@ _LEFT = (
 )
 _RIGHT = (
     f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {{1}} >= 0 THEN {_from_place('{0}', 'GREATEST(LENGTH({0}) - {1}, 0)')} "
-    f"WHEN {{1}} < 0 THEN {_from_place('{0}', '- {1}')} END"
+    f"WHEN {{1}} < 0 THEN {_from_place('{0}', f'- GREATEST({{1}}, -{LONGEST})')} END"
 )
 
 

@@ -232,14 +232,18 @@ def test_a_missing_extra_is_one_clear_error(monkeypatch: pytest.MonkeyPatch):
     assert 'pip install "dpsql[spark]"' in str(caught.value)
 
 
-def test_whole_numbers_of_more_than_64_bits_are_refused_or_text(spark: Any):
+def test_whole_numbers_of_more_than_64_bits_are_exact_or_refused(spark: Any):
     frame = spark.sql(
         "SELECT CAST(x AS DECIMAL(20, 0)) AS h FROM VALUES ('18446744073709551615'), ('9223372036854775808'), ('-7') "
         "AS t(x)"
     )
     asked = session({"t": dpsql.Table(frame)}, "auto")
-    with pytest.raises(TypeMismatch, match="cannot be read exactly"):
-        asked.query("SELECT COUNT(DISTINCT h) FROM t", epsilon=1)
+    with pytest.raises(TypeMismatch, match="cannot be computed exactly"):
+        asked.query("SELECT COUNT(*) FROM t WHERE h // 10 = 0", epsilon=1)
+    conditions = {"h = 9223372036854775808": 1, "h IN (18446744073709551615, -7, 5)": 2, "h % 10 = -7": 1, "h < 0": 1}
+    for condition, wanted in conditions.items():
+        assert insecure_exact(asked, f"SELECT COUNT(*) FROM t WHERE {condition}", KEY, **TERMS).parts[()][0] == wanted
+    assert insecure_exact(asked, "SELECT COUNT(DISTINCT h) FROM t", KEY, **TERMS).parts[()][0] == 3
     asked = session({"t": dpsql.Table(frame, types={"h": "text"})}, "auto")
     found = insecure_exact(asked, "SELECT h, COUNT(*) FROM t GROUP BY h", KEY, **TERMS).parts
     assert set(found) == {("18446744073709551615",), ("9223372036854775808",), ("-7",)}
