@@ -7,6 +7,7 @@ the set need only be useful, not complete; what matters for privacy is that no r
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from dpsql.plan.expressions import (
     columns,
     rebuild,
 )
-from dpsql.plan.facts import Known, fact
+from dpsql.plan.facts import MOST_EXACT, Known, double_of, fact
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.query import MOST_DERIVED_CELLS
 from dpsql.schema.calendar import DAYS, MICROSECONDS
@@ -102,7 +103,19 @@ class Domains:
     def counted(self, expr: Expr) -> Domain | None:
         """All whole numbers, dates or booleans in its range, which holds every value there is; None where they are too
         many, or of another type."""
-        return _counted(expr, self.known)
+        double = double_of(expr)
+        return _counted(expr, self.known) if double is None else self._counted_digits(double)
+
+    def _counted_digits(self, double: Call) -> Domain | None:
+        """The digits of all whole numbers in the range that filters leave a double, which is exact there."""
+        span = fact(double, self.known).range
+        if double not in self.known or not span.bounded or span.magnitude >= MOST_EXACT:
+            return None
+        lower, upper = math.ceil(span.lower), math.floor(span.upper)
+        if upper - lower >= MOST_DERIVED_CELLS:
+            return None
+        null = fact(double.args[0], self.known).nullable and fact(double, self.known).nullable
+        return (*map(str, range(lower, upper + 1)), *([None] if null else []))
 
     def at(self, expr: Expr, column: Column, values: Domain) -> list[Key]:
         """What an expression over one column is at each of these values."""

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.plan.digits import common_width, together
-from dpsql.plan.expressions import Call, Expr, Fact, Literal, between_integers, unfiltered
+from dpsql.plan.expressions import Call, Column, Expr, Fact, Literal, between_integers, call, unfiltered
+from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import Source, filters_of
 from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, Interval, Number, as_floats, hull
@@ -147,7 +148,36 @@ def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
     if value.type.ordered_number and numbers and len(numbers) == sum(not _is_null(each) for each in listed):
         ends = [each for each in numbers if isinstance(each, int | float)]
         return _learn(known, value, Fact(Interval(min(ends), max(ends))))
-    return _learn(known, value, None)
+    return _narrow_digits(value, listed, _learn(known, value, None))
+
+
+MOST_EXACT = 2**53
+"""Whole numbers up to it are doubles, and no others have the same double."""
+
+
+def double_of(expr: Expr) -> Call | None:
+    """The double of a column that is read as the digits of whole numbers; None of any other expression."""
+    if not isinstance(expr, Column) or not expr.fact.wide:
+        return None
+    return call(FUNCTIONS["text_to_double"], expr)
+
+
+def _narrow_digits(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
+    """Digits that are one of these constants: the double lies between theirs. Nothing of any other expression, nor
+    where another number has the double of a constant."""
+    double = double_of(value)
+    if double is None:
+        return known
+    numbers = [_digits_value(each) for each in listed if not _is_null(each)]
+    if not numbers or max(map(abs, numbers)) >= MOST_EXACT:
+        return known
+    return _learn(known, double, Fact(Interval(float(min(numbers)), float(max(numbers)))))
+
+
+def _digits_value(expr: Expr) -> int:
+    """The number of constant digits; one that is too large to be exact of any other expression."""
+    digits = expr.value if isinstance(expr, Literal) and isinstance(expr.value, str) else ""
+    return int(digits) if digits.removeprefix("-").isdecimal() else MOST_EXACT
 
 
 def _is_null(expr: Expr) -> bool:
@@ -157,7 +187,8 @@ def _is_null(expr: Expr) -> bool:
 def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Known:
     """A comparison is TRUE only where neither side is NULL and each lies on its side of the other's range."""
     if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
-        return _learn(_learn(known, left, None), right, None)
+        known = _learn(_learn(known, left, None), right, None)
+        return known if name == "ne" else _narrow_digits(right, (left,), _narrow_digits(left, (right,), known))
     left_fact, right_fact = _quick(left, known), _quick(right, known)
     known = _learn(known, left, _limit_of_fact(name, left.type, right_fact, right.type))
     return _learn(known, right, _limit_of_fact(_MIRRORED[name], right.type, left_fact, left.type))

@@ -134,7 +134,7 @@ class ColumnSchema:
     @property
     def clips(self) -> bool:
         """Whether numbers of more than 64 bits are the nearest INTEGER."""
-        return self.nearest or self.bounds is not None
+        return self.nearest or self.auto or self.bounds is not None
 
     @property
     def identity(self) -> Type:

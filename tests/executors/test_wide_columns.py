@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import dpsql
-from dpsql.errors import TypeMismatch
+from dpsql.errors import TypeMismatch, UnknownGroups
 
 NUMBERS = np.random.default_rng(2).integers(0, 2**64 - 1, 200, dtype=np.uint64, endpoint=True)
 NUMBERS[:4] = [0, 2**63 - 1, 2**63, 2**64 - 1]
@@ -135,6 +135,52 @@ def test_keys_are_the_stored_numbers(kind: str, where: str, tmp_path: Path):
     held = NUMBERS.tolist()
     assert dict(listed.query("SELECT h, COUNT(*) FROM t GROUP BY h", epsilon=1e6)) == {k: held.count(k) for k in keys}
     assert answer(listed, "SELECT MODE(h) FROM t") in keys
+
+
+FEW = [1, 2, 3, 3, 5, 5, 7, 2**63, 2**64 - 1]
+
+
+def few(where: str, kind: str = "uint64", **words: Any) -> dpsql.Session:
+    cells = np.repeat(np.array(FEW, dtype="uint64"), 50)
+    return session(where, t=dpsql.Table(pd.DataFrame({"h": FRAMES[kind](cells)}), **words))
+
+
+@pytest.mark.parametrize("kind", ["uint64", "decimal"])
+@pytest.mark.parametrize("where", ["pandas", "duckdb"])
+def test_constants_of_a_filter_are_public_groups(where: str, kind: str):
+    """As of an integer column; not where doubles are not exact."""
+    asked = few(where, kind)
+    counts = {each: 50 * FEW.count(each) for each in range(6)}
+    for condition, groups in (
+        ("h IN (1, 3)", (1, 2, 3)),
+        ("h = 3", (3,)),
+        ("3 = h", (3,)),
+        ("h = 1 OR h = 3", (1, 2, 3)),
+        ("h BETWEEN 1 AND 3", (1, 2, 3)),
+        ("h IN (4, NULL)", (4,)),
+        ("h IN (-1, 1)", (-1, 0, 1)),
+    ):
+        found = dict(asked.query(f"SELECT h, COUNT(*) FROM t WHERE {condition} GROUP BY h", epsilon=1e6))
+        passes = {"h IN (1, 3)": (1, 3), "h = 1 OR h = 3": (1, 3), "h IN (-1, 1)": (1,)}.get(condition, groups)
+        assert found == {key: counts[key] if key in passes else 0 for key in groups}, condition
+    for condition in ("h IN (1, 9007199254740992)", "h <> 3", "h NOT IN (1, 3)", "h > 3", "h = 18446744073709551615"):
+        with pytest.raises(UnknownGroups):
+            asked.query(f"SELECT h, COUNT(*) FROM t WHERE {condition} GROUP BY h", epsilon=1)
+
+
+@pytest.mark.parametrize("kind", ["uint64", "decimal"])
+@pytest.mark.parametrize("where", ["pandas", "duckdb"])
+def test_keys_and_chosen_bounds_clip_what_is_larger(where: str, kind: str):
+    """The median, of an odd number of values, is the middle one where larger numbers are the largest key or bound."""
+    keyed = few(where, kind, keys={"h": [3, 5, 7]})
+    assert abs(answer(keyed, "SELECT MEDIAN(h) FROM t") - 5) < 0.01
+    assert round(answer(keyed, "SELECT SUM(h) FROM t")) == 50 * (4 * 3 + 2 * 5 + 3 * 7)
+    chosen = few(where, kind, bounds={"h": ("auto", 0, 100)})
+    assert answer(chosen, "SELECT MEDIAN(h) FROM t") == 5
+    lone = few(where, kind, bounds={"h": "auto"})
+    assert answer(lone, "SELECT MEDIAN(h) FROM t") == 5
+    assert 1 <= answer(lone, "SELECT MIN(h) FROM t") <= 2
+    assert answer(lone, "SELECT COUNT_IF(h = 0) FROM t") == 0
 
 
 @pytest.mark.parametrize("where", ["pandas", "duckdb"])
