@@ -89,6 +89,7 @@ EQUAL = (
     "COUNT_IF(COALESCE(h, 5) = 0)",
     "COUNT(NULLIF(h, 0))",
     "COUNT_IF(CAST(h AS TEXT) LIKE '%7')",
+    "COUNT_IF(n < 9223372036854775808)",
 )
 ORDERED = (
     "COUNT_IF(h > 9223372036854775807)",
@@ -176,11 +177,10 @@ def test_keys_and_chosen_bounds_clip_what_is_larger(where: str, kind: str):
     assert abs(answer(keyed, "SELECT MEDIAN(h) FROM t") - 5) < 0.01
     assert round(answer(keyed, "SELECT SUM(h) FROM t")) == 50 * (4 * 3 + 2 * 5 + 3 * 7)
     chosen = few(where, kind, bounds={"h": ("auto", 0, 100)})
-    assert answer(chosen, "SELECT MEDIAN(h) FROM t") == 5
+    assert abs(answer(chosen, "SELECT MEDIAN(h) FROM t") - 5) < 0.01
     lone = few(where, kind, bounds={"h": "auto"})
-    assert answer(lone, "SELECT MEDIAN(h) FROM t") == 5
-    assert 1 <= answer(lone, "SELECT MIN(h) FROM t") <= 2
     assert answer(lone, "SELECT COUNT_IF(h = 0) FROM t") == 0
+    assert answer(lone, "SELECT COUNT_IF(h > 7) FROM t") == 100
 
 
 @pytest.mark.parametrize("where", ["pandas", "duckdb"])
@@ -233,7 +233,10 @@ def test_integers_with_a_sign_of_128_bits(tmp_path: Path):
         made.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {texts}) v(h)")
     asked = session("database", t=dpsql.Table(file, table="t"))
     with duckdb.connect(str(file), read_only=True) as plain:
-        for text in ("COUNT(DISTINCT h)", "COUNT_IF(h = -12)", "COUNT_IF(h % 5 = -2)", "COUNT_IF(h < -12)"):
+        for text in (
+            "COUNT(DISTINCT h)", "COUNT_IF(h = -12)", "COUNT_IF(h = -18446744073709551617)",
+            "COUNT_IF(h IN (-18446744073709551616, 7))", "COUNT_IF(h % 5 = -2)", "COUNT_IF(h < -12)",
+        ):  # fmt: skip
             ((wanted,),) = plain.execute(f"SELECT {text} FROM t").fetchall()
             assert answer(asked, f"SELECT {text} FROM t") == wanted, text
     params = {"low": 2**127 - 1}
@@ -297,6 +300,17 @@ def test_the_same_text_is_planned_for_each_declaration():
     assert len(dpsql.query(frame, sql, epsilon=1, types={"h": "real"})) == 1
     with pytest.raises(TypeMismatch):
         dpsql.query(frame, sql, epsilon=1)
+
+
+@pytest.mark.parametrize("kind", ["uint64", "decimal"])
+def test_a_cast_to_uint64_is_exact_or_refused(kind: str):
+    asked = session("pandas", t=dpsql.Table(pd.DataFrame({"h": FRAMES[kind](NUMBERS)})))
+    sql = "SELECT COUNT(DISTINCT CAST(h AS UBIGINT)) FROM t"
+    if kind == "uint64":
+        assert answer(asked, sql) == len(set(NUMBERS.tolist()))
+    else:
+        with pytest.raises(TypeMismatch, match="cannot be computed exactly"):
+            asked.query(sql, epsilon=1)
 
 
 @pytest.mark.parametrize("where", ["pandas", "duckdb", "parquet"])

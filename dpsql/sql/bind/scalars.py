@@ -14,11 +14,11 @@ from dpsql.plan.evaluation import folded
 from dpsql.plan.expressions import Expr, Function, Literal, call
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.functions.casts import cast_name
-from dpsql.plan.functions.rules import LEAST_INTEGER
 from dpsql.schema.calendar import read_date, read_timestamp
 from dpsql.schema.columns import Type
+from dpsql.schema.intervals import INT64
 from dpsql.sql.bind.null_types import is_null, typed_nulls
-from dpsql.sql.bind.wide_numbers import WideCall, width
+from dpsql.sql.bind.wide_numbers import WideCall, beyond_integers, width
 from dpsql.sql.syntax.list_indices import refuse_part_zero
 from dpsql.sql.syntax.parameters import Params
 from dpsql.sql.syntax.parse import span_of
@@ -85,8 +85,8 @@ class ScalarBinder:
             return self.literal(node)
         if kind in (exp.And, exp.Or):
             return self.junction(node, depth)
-        if kind is exp.Neg and _is_least(node.this):
-            return Literal(LEAST_INTEGER, Type.INTEGER)
+        if kind is exp.Neg and _is_large(node.this):
+            return whole_number(-int(node.this.name))
         rule = RULES.get(kind)
         if rule is not None:
             return rule(self, node, bind)
@@ -112,7 +112,7 @@ class ScalarBinder:
             refuse_part_zero(args, self.span(node))
         if any(map(width, args)):
             return WideCall(self, name, node, args).bound()
-        return self.typed(name, node, args)
+        return self.typed(name, node, beyond_integers(name, args))
 
     def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
         """`apply` to arguments of the right number, none of which is a number that is read as its digits."""
@@ -269,9 +269,11 @@ def _identity(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     raise SQLSyntaxError("IS wants NULL, TRUE or FALSE after it.", span=binder.span(node))
 
 
-def _is_least(digits: exp.Expr) -> bool:
-    """Whether a number, which stands behind a minus sign, is one more than the largest integer."""
-    return type(digits) is exp.Literal and not digits.is_string and digits.name == str(-LEAST_INTEGER)
+def _is_large(digits: exp.Expr) -> bool:
+    """Whether a number, which stands behind a minus sign, is larger than the largest integer."""
+    if type(digits) is not exp.Literal or digits.is_string or not digits.name.isdecimal():
+        return False
+    return len(digits.name) <= MOST_DIGITS and int(digits.name) not in INT64
 
 
 def _is_text(expr: Expr) -> bool:

@@ -7,6 +7,7 @@ its result would not be exact.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from dpsql.plan.digits import WholeFloat
 from dpsql.plan.expressions import Call, Column, Expr, Fact, Literal, Slot, columns, unfiltered
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.schema.columns import Type
+from dpsql.schema.stored_types import width_of
 from dpsql.sql.bind.null_types import is_null
 
 
@@ -176,6 +178,10 @@ class WideCall:
         whole = self.call("clamp", self.call("to_bigint", real), *ends)
         return whole if unfiltered(number).nullable else self.call("coalesce", whole, ends[0])
 
+    def unsigned(self) -> Expr | None:
+        """CAST(h AS UBIGINT): h itself where it has no sign and as many digits."""
+        return self.args[0] if width(self.args[0]) == width_of("UBIGINT") else None
+
 
 _Rule = Callable[[WideCall], Expr | None]
 _RULES: Mapping[str, _Rule] = {
@@ -185,8 +191,9 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("lt", "le", "gt", "ge"), WideCall.ordered),
     **{
         f"text_to_{word}": WideCall.as_written
-        for word in ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
+        for word in ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
     },
+    "text_to_ubigint": WideCall.unsigned,
     **dict.fromkeys(("text_to_double", "text_to_float", "text_to_decimal"), WideCall.as_written),
     "case": lambda call: call.chosen([*range(1, len(call.args), 2), len(call.args) - 1]),
     "coalesce": lambda call: call.chosen(range(len(call.args))),
@@ -194,6 +201,25 @@ _RULES: Mapping[str, _Rule] = {
     "modulo": WideCall.remainder,
     "clamp": WideCall.clipped,
 }
+
+
+_COMPARISONS = frozenset({"eq", "ne", "in", "distinct", "not_distinct", "lt", "le", "gt", "ge"})
+
+
+def beyond_integers(name: str, args: list[Expr]) -> list[Expr]:
+    """The arguments of a comparison of integers, where constants of more than 64 bits have doubles that no integer has:
+    as a double the largest integer equals 2^63."""
+    if name not in _COMPARISONS or {arg.type for arg in args if not isinstance(arg, Literal)} != {Type.INTEGER}:
+        return args
+    return [_further(arg) for arg in args]
+
+
+def _further(expr: Expr) -> Expr:
+    """A constant that rounds to an end of 64 bits as the double beyond it; any other expression as it is."""
+    value = expr.value if isinstance(expr, Literal) else None
+    if not isinstance(value, WholeFloat) or abs(value) != 2.0**63:
+        return expr
+    return Literal(math.nextafter(value, 2 * value), Type.REAL)
 
 
 def as_text(binder: Binder, node: exp.Expr, expr: Expr) -> Expr:
