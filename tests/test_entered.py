@@ -11,12 +11,12 @@ import pytest
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
-    "files, first question": 167,
-    "functions, first question": 1_370,
-    "files, known question": 59,
-    "functions, known question": 345,
+    "files, first question": 169,
+    "functions, first question": 1_390,
+    "files, known question": 61,
+    "functions, known question": 354,
     "modules of dpsql.query": 223,
-    "modules after a first question": 274,
+    "modules after a first question": 276,
 }
 _PATTERN = r"""cold: (\d+) files, (\d+) functions
 warm: (\d+) files, (\d+) functions
