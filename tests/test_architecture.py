@@ -31,7 +31,7 @@ FLOORS = (  # folders of dpsql/ and files of its root, lowest floor first; rooms
 BUDGETS = {  # the commit that raises one says why (docs/decisions/0001-package-layers.md)
     "folders in the root": 15,
     "files in the root": 7,
-    "lines of code in core": 6420,  # row limits before joins of private tables; longer import lines since sub-packages
+    "lines of code in core": 6440,  # row limits before joins; wide integers; longer import lines since sub-packages
     "lines of docstrings and comments in core": 1840,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it

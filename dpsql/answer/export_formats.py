@@ -127,7 +127,8 @@ def as_interchange(columns: Sequence[Column]) -> Any:
     InvalidArgument where pyarrow is not there."""
     pyarrow = library("pyarrow", "an Arrow table")
     table = as_arrow(columns, {})
-    kinds = {pyarrow.date32(): pyarrow.timestamp("s"), pyarrow.decimal256(76, 0): pyarrow.float64()}
+    wide = dict.fromkeys((pyarrow.decimal128(38, 0), pyarrow.decimal256(76, 0)), pyarrow.float64())
+    kinds = {pyarrow.date32(): pyarrow.timestamp("s"), **wide}
     return table.cast(pyarrow.schema([(each.name, kinds.get(each.type, each.type)) for each in table.schema]))
 
 

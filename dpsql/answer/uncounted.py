@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.core.sensitivity.stability import stability
+from dpsql.plan.expressions import Column
 from dpsql.plan.facts import fact, known_of
+from dpsql.plan.nodes import scans_of
 from dpsql.plan.query import GroupKey
 from dpsql.release.release import Release
 
@@ -16,7 +18,21 @@ def uncounted_rows(release: Release) -> str:
     are."""
     if not stability(release.query.plan.input).by_unit:  # public rows
         return ""
-    return "; ".join(part for key in release.query.plan.keys if key.listed for part in _of_key(release, key))
+    return "; ".join(
+        part for key in release.query.plan.keys if _is_declared(release, key) for part in _of_key(release, key)
+    )
+
+
+def _is_declared(release: Release, key: GroupKey) -> bool:
+    """Return whether the key's list of values is declared for a private column. Other lists follow from joins, which
+    say themselves which rows they keep."""
+    if not key.listed or not isinstance(key.expr, Column):
+        return False
+    scans = (
+        scan for scan in scans_of(release.query.plan.input) if scan.name == key.expr.table and not scan.table.public
+    )
+    columns = (scan.table.by_name.get(key.expr.name.casefold()) for scan in scans)
+    return any(column is not None and column.keys is not None for column in columns)
 
 
 def _of_key(release: Release, key: GroupKey) -> Iterator[str]:

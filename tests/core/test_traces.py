@@ -322,7 +322,7 @@ def test_refusals_are_the_same_on_every_table():
         for cells, numbers in ([[], []], [["a"], [1.0]], [[None, "5"], [np.nan, np.inf]])
     ]
     refused = [
-        "SELECT s FROM t", "SELECT SUM(x) FROM t", "SELECT s, COUNT(*) FROM t GROUP BY s", "SELECT SUM(s) FROM t",
+        "SELECT s FROM t", "SELECT SUM(s || s) FROM t", "SELECT s, COUNT(*) FROM t GROUP BY s", "SELECT SUM(s) FROM t",
         "SELECT COUNT(*) FROM t WHERE s > 1", "SELECT nope FROM t", "SELEC", "SELECT COUNT(*) FROM t; DROP TABLE t",
         "SELECT COUNT(*) OVER () FROM t", "SELECT COUNT(*) FROM t LIMIT x",
     ]  # fmt: skip
@@ -342,7 +342,7 @@ def test_a_plan_is_kept_only_for_the_same_facts():
     for _ in range(2):
         for frame, keys in ((integers, [1, 0]), (booleans, [True, False]), (integers, [0]), (booleans, [False])):
             found = dpsql.query(frame, sql, epsilon=BIG, keys={"k": keys})
-            assert [row[0] for row in found] == sorted(keys)
+            assert [row[0] for row in found] == keys
             assert [type(row[0]) for row in found] == [type(keys[0])] * len(keys)
     reals = pd.DataFrame({"x": [0.5, 2.0]})
     for _ in range(2):

@@ -379,11 +379,11 @@ BY_TIME = "SELECT at, COUNT(*) AS n FROM t GROUP BY at"
 
 def test_dates_of_an_answer():
     result = dpsql.query(FRAME, BY_DAY, **FACTS)
-    assert list(result) == [(date.min, 0), (date(2020, 1, 31), 2), (None, 1)]
+    assert list(result) == [(date(2020, 1, 31), 2), (date.min, 0), (None, 1)]
     assert [type(day) for day, _n in result] == [date, date, type(None)]
     assert str(result.df["day"].dtype) == "datetime64[s]"
     assert result.df["day"].isna().tolist() == [False, False, True]
-    assert result.df["day"].dt.date.tolist()[:2] == [date.min, date(2020, 1, 31)]
+    assert result.df["day"].dt.date.tolist()[:2] == [date(2020, 1, 31), date.min]
     assert result.intervals()["day"].equals(result.df["day"])
     assert result.to_pandas(intervals=True)["day"].equals(result.df["day"])
 

@@ -47,6 +47,22 @@ def test_nothing_is_said_of_other_keys() -> None:
     assert "declared value" not in str(dpsql.query({"people": public}, SQL, epsilon=1))
 
 
+def test_nothing_is_said_of_values_that_a_public_table_lists() -> None:
+    frame = people("F", "M", "X")
+    tables = {
+        "people": dpsql.Table(frame, types={"sex": "text"}),
+        "codes": dpsql.Table(pd.DataFrame({"sex": ["F", "M"], "name": ["f", "m"]}), public=True, unique=["sex"]),
+    }
+    for sql in (
+        "SELECT name, COUNT(*) AS n FROM people JOIN codes USING (sex) GROUP BY name",
+        "SELECT codes.sex, COUNT(people.sex) AS n FROM codes LEFT JOIN people USING (sex) GROUP BY codes.sex",
+        "SELECT sex, COUNT(*) AS n FROM people WHERE sex IN ('F', 'M') GROUP BY sex",
+    ):
+        result = dpsql.query(tables, sql, epsilon=50)
+        assert len(result) == 2
+        assert "declared value" not in str(result)
+
+
 def categories(dtype: Any, cells: Any = ("F", "M")) -> pd.DataFrame:
     return pd.DataFrame({"sex": pd.Series([*cells] * 40).astype(dtype)})
 

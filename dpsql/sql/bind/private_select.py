@@ -26,7 +26,7 @@ from dpsql.sql.bind.joins import assembled
 from dpsql.sql.bind.key_ranges import within_keys
 from dpsql.sql.bind.mark_columns import with_marks
 from dpsql.sql.bind.private_rows import OWN, PrivateRows, origins
-from dpsql.sql.bind.public_keys import possible, public_values, values_by_equality
+from dpsql.sql.bind.public_keys import possible, public_values, values_by_equality, values_in_conditions
 from dpsql.sql.bind.select import SelectBinder
 from dpsql.sql.bind.subqueries import Membership
 from dpsql.sql.boundary.released_keys import shown_key
@@ -159,6 +159,8 @@ class PrivateSelect(SelectBinder):
             if values is None:
                 values = values_by_equality(expr, source, self.whole.public)
                 listed = values is not None
+            if values is None:
+                values = values_in_conditions(expr, source)
             if values is None:
                 self._refuse_unit(expr, span)
                 self._refuse_last_bits(expr, span, source)

@@ -17,7 +17,7 @@ from dpsql.core.sensitivity.contribution_bounds import check_fan_outs
 from dpsql.errors import UnsupportedSQL
 from dpsql.plan.domains import ascending, vector_of
 from dpsql.plan.evaluation import evaluate
-from dpsql.plan.expressions import Call, Column, Expr, call, columns, conjuncts, rebuild, walk
+from dpsql.plan.expressions import Call, Column, Expr, Literal, call, columns, conjuncts, rebuild, walk
 from dpsql.plan.functions import FUNCTIONS
 from dpsql.plan.nodes import (
     Filter,
@@ -35,7 +35,7 @@ from dpsql.plan.nodes import (
     scans_of,
 )
 from dpsql.plan.prior_releases import is_shown, reads_earlier
-from dpsql.schema.columns import Key
+from dpsql.schema.columns import Key, Type
 from dpsql.sql.bind.joins import assembled
 from dpsql.sql.bind.private_rows import PrivateRows, Rows, Step, all_of, columns_of, equality, places_of, rows_of
 from dpsql.sql.names.catalog import PublicValues
@@ -63,6 +63,33 @@ def values_by_equality(expr: Expr, source: Source, values: PublicValues | None) 
         return _listed(expr, source, values)
     over, present = found
     return _values(over, public, [*terms, *present], values)
+
+
+def values_in_conditions(expr: Expr, source: Source) -> tuple[Key, ...] | None:
+    """Return the constants that conditions on all rows leave a key: those of `key = 'a'`, `key IN ('a', 'b')` or an OR
+    of these; None where no condition lists them. They follow from the text alone."""
+    if not (expr.type is Type.TEXT or expr.type.discrete):
+        return None
+    listed = [found for term in public_parts(source)[1] if (found := _constants_equal_to(expr, term)) is not None]
+    return ascending(set.intersection(*listed)) if listed else None
+
+
+def _constants_equal_to(expr: Expr, term: Expr) -> set[Key] | None:
+    """The constants of which the expression has to be one, so that the term is true; None where it may be another."""
+    if not isinstance(term, Call):
+        return None
+    if term.function.name == "or":
+        either = [_constants_equal_to(expr, arg) for arg in term.args]
+        known = [found for found in either if found is not None]
+        return set().union(*known) if len(known) == len(either) else None
+    others = [arg for arg in term.args if arg != expr]
+    if term.function.name not in ("eq", "in") or expr not in term.args or not others:
+        return None
+    if term.function.name == "in" and term.args[0] != expr:
+        return None
+    if not all(isinstance(arg, Literal) and arg.type is expr.type for arg in others):
+        return None
+    return {arg.value for arg in others if isinstance(arg, Literal)} - {None}
 
 
 def by_equality(expr: Expr, terms: list[Expr], public: frozenset[str]) -> tuple[Expr, list[Expr]] | None:
