@@ -1,8 +1,8 @@
-"""Executor, and which engine runs what.
+"""The Executor protocol, and the selection of an engine.
 
-An engine is a folder beside this file and a line in ENGINES. It follows from the kind of a source and the owner's word,
-never from rows or sizes: all tables of people's rows that are asked about together are of one engine, and public
-tables, which are DataFrames, are brought to it. So one row more cannot move a query to an engine with other last bits.
+An engine is a package next to this file and an entry in ENGINES. The kind of a source and the owner's choice decide the
+engine, never rows or sizes. All private tables of a query use one engine. Public tables are DataFrames and are passed
+to that engine. So one row more cannot move a query to an engine with other last bits.
 """
 
 from __future__ import annotations
@@ -26,98 +26,99 @@ class Executor(Protocol):
     """Runs exact plans over the tables that it was made for."""
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """The exact integers of a plan. `key`: 32 fresh bytes that decide which rows of a unit beyond its limits are
-        left out; any key is as private, a fresh one favours no row. Raises nothing that depends on rows."""
+        """Return the exact integers of a plan. `key`: 32 random bytes that decide which rows of a unit beyond its
+        contribution bounds are dropped. Any key is equally private; a fresh one favours no row. Raises nothing that
+        depends on rows."""
 
 
 class Store(Protocol):
-    """The cells of one table, held for an engine."""
+    """The cells of one table, in the form that an engine reads."""
 
     @property
     def schema(self) -> TableSchema:
-        """What is declared of the table."""
+        """The declared schema of the table."""
 
     @property
     def source(self) -> Any:
-        """What the store was made of, or the like."""
+        """The source of the store, or an equivalent one."""
 
     def stamps(self) -> object:
-        """A value that differs wherever the rows may differ: of rows in files, what the files are like now; `()` for
-        rows that are held in this process; None where nothing can tell, as of a program that is run with each question.
-        Reads no row. Raises InvalidSchema where a file is gone."""
+        """Return a value that changes whenever the rows may have changed: the current state of the files, `()` for rows
+        in this process, or None if changes cannot be detected (as with a program that runs for each query). Reads no
+        row. Raises InvalidSchema if a file is missing."""
 
 
 class OpenSources(Protocol):
-    """The sources of one question, opened before it is charged, and held until it is answered."""
+    """The sources of one query, opened before the query is charged and held until it is answered."""
 
     @property
     def stamps(self) -> Mapping[str, object]:
-        """Of tables by folded name, their stores' stamps when they were opened. A table that is not here is held in
-        this process."""
+        """The stores' stamps when they were opened, by folded table name. Tables that are missing here are held in this
+        process."""
 
 
 class Engine(Protocol):
-    """What the folder of an engine gives."""
+    """The interface of an engine package."""
 
     @property
     def name(self) -> str:
-        """Its key in ENGINES."""
+        """The engine's key in ENGINES."""
 
     def takes(self, source: object) -> bool:
-        """Whether it is a source of the kind that this engine reads; by its type alone."""
+        """Return whether this engine is the default for sources of this type. Reads nothing but the type."""
 
     def reads(self, source: object) -> bool:
-        """Whether it is a source that this engine can read, where the owner's word asks for it; by its type alone."""
+        """Return whether this engine can read such a source if the owner chooses it. Reads nothing but the type."""
 
     def columns(self, source: Any) -> Iterable[StoredColumn]:
-        """The columns of such a source: names, types and nullability as stored. Reads no row. Raises InvalidSchema."""
+        """Return the columns of a source: names, types and nullability as stored. Reads no row. Raises InvalidSchema."""
 
     def public_frame(self, source: Any, most: int) -> Any:
-        """The rows of such a source as a DataFrame, at most so many: it is a public table. Raises InvalidSchema."""
+        """Return the rows of a public table as a DataFrame of at most `most` rows. Raises InvalidSchema."""
 
     def store(self, source: Any, schema: TableSchema) -> Any:
-        """A Store of such a source, or of a public table's DataFrame."""
+        """Return a Store of a source of this engine, or of a public table's DataFrame."""
 
     def together(self, sources: Mapping[str, object]) -> None:
-        """Raises InvalidSchema where sources that it reads, by table name, cannot be asked about in one query."""
+        """Raise InvalidSchema if these sources, by table name, cannot be queried together."""
 
     def open(self, stores: Mapping[str, Any]) -> AbstractContextManager[Any]:
-        """OpenSources of its own stores, by table name, or None where nothing is to be opened. What a run can meet
-        without a row being read is met here, before anything is charged: files that are gone, locked or of other
-        columns, a driver that is missing, a folder that cannot be written to. Raises DPSQLError."""
+        """Open the engine's own stores, by table name, as OpenSources; None if nothing has to be opened. Raises
+        DPSQLError, before anything is charged, for each failure that can be detected without reading a row: missing,
+        locked or changed files, a missing driver, a folder that cannot be written to."""
 
     def executor(self, stores: Mapping[str, Any], sources: Any = None) -> Executor:
-        """An Executor over its own stores, found by table name. sources: what `open` gave for them; None: each run
-        opens what it reads."""
+        """Return an Executor over the engine's own stores, by table name. sources: the result of `open` for these
+        stores; None: each run opens what it reads."""
 
     def within(self, resources: Resources) -> Engine:
-        """The engine that uses no more of the machine than the owner says. Raises InvalidArgument where it cannot keep
-        to that."""
+        """Return the engine restricted to these resources. Raises InvalidArgument if the engine cannot respect them."""
 
     def lacks(self, plan: ExactPlan) -> str | None:
-        """What a plan asks for that this engine has not, as a noun for a message; None where it can run the plan. By
-        the plan alone, and before anything is charged: where a query chooses bounds, of the plan with the widest."""
+        """Return the feature of a plan that this engine lacks, as a noun for a message, or None if the engine can run
+        the plan. Depends only on the plan, and is called before anything is charged. If a query chooses bounds, the
+        plan is the one with the widest bounds."""
 
 
 ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (PANDAS, DUCKDB, SPARK)}
 MOST_PUBLIC = 10_000_000
-"""Rows of a public table that an engine other than pandas' holds."""
+"""Most rows of a public table that engines other than pandas load."""
 
 
 def engine_of(source: object) -> Engine | None:
-    """The engine that reads a source of this kind; None where none does."""
+    """Return the default engine of a source, or None."""
     return next((engine for engine in ENGINES.values() if engine.takes(source)), None)
 
 
 def public_frame(source: object) -> object:
-    """A public table as the DataFrame that is brought to every engine: it is about nobody, so its rows may travel, up
-    to MOST_PUBLIC of them. Raises InvalidSchema."""
+    """Return a public table as the DataFrame that is passed to any engine, with at most MOST_PUBLIC rows. Raises
+    InvalidSchema."""
     engine = engine_of(source)
     return source if engine is None or engine is PANDAS else engine.public_frame(source, MOST_PUBLIC)
 
 
 def checked_word(word: object) -> str:
-    """The owner's word for an engine. Raises InvalidArgument."""
+    """Return the owner's choice of an engine. Raises InvalidArgument."""
     words = (AUTO, *ENGINES)
     if not isinstance(word, str) or word not in words:
         near = did_you_mean(word, words) if isinstance(word, str) else ""
@@ -127,9 +128,9 @@ def checked_word(word: object) -> str:
 
 
 def engine_for(private: Mapping[str, object], word: str = AUTO) -> Engine:
-    """The one engine of these sources of people's rows, by table name: the owner's word, else that of their kind;
-    pandas where there are none. Every engine takes DataFrames. Raises InvalidSchema where there would be several, or
-    the engine does not read a source."""
+    """Return the one engine of these private sources, by table name: the owner's choice, or the default of their kind,
+    or pandas without sources. Every engine takes DataFrames. Raises InvalidSchema if there would be several engines, or
+    if the engine does not read a source."""
     engines = {name: engine for name, source in private.items() if (engine := engine_of(source)) is not None}
     if word != AUTO:
         for name, engine in engines.items():
@@ -152,7 +153,8 @@ def engine_for(private: Mapping[str, object], word: str = AUTO) -> Engine:
 
 
 def _same_engine(engines: Iterable[Engine]) -> str:
-    """What to write where tables have several engines: all read DataFrames, and no other's sources."""
+    """Return the hint for tables of several engines. Every engine reads DataFrames, but not the sources of other
+    engines."""
     others = sorted({engine.name for engine in engines} - {PANDAS.name})
     if len(others) == 1:
         return f'Write engine="{others[0]}": it reads DataFrames and text files too.'
@@ -160,7 +162,8 @@ def _same_engine(engines: Iterable[Engine]) -> str:
 
 
 def executor_of(stores: Mapping[str, Store], engine: Engine, sources: OpenSources | None = None) -> Executor:
-    """An engine's executor over its own stores of people's rows, and over public tables, which are brought to it."""
+    """Return an engine's executor over its own private stores and over public tables, which are converted for the
+    engine."""
     return engine.executor({name: _brought(store, engine) for name, store in stores.items()}, sources)
 
 

@@ -1,4 +1,4 @@
-"""Where a row of people stands among rows of public tables that several keys are in together."""
+"""Index of private rows among the rows of public tables that contain several keys together."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from dpsql.schema.frozen import dataclass
 Codes = NDArray[np.int64]
 _ROOM = 2**62
 _MOST_DIRECT = 1 << 21
-"""Numbers up to so many are looked up in a table; more are found by halves."""
+"""Numbers below this limit are looked up in a table; larger ones by binary search."""
 
 
 @dataclass(frozen=True, repr=False)
 class KeyCombination:
-    """Some keys in a row, behind what was found before: their numbers, by `sizes`, are one, which is looked up among
-    those of public rows, in ascending order."""
+    """Consecutive keys after the previous step's result, combined by `sizes` into one number. `known`: the numbers of
+    the public rows, in ascending order."""
 
     keys: tuple[int, ...]
     sizes: tuple[int, ...]
     known: Codes
 
     def numbers(self, before: Codes | None, codes: Sequence[Codes]) -> Codes:
-        """One number for each row; of no combination of keys where a code is -1."""
+        """Return one number for each row; it matches no combination if a code is -1."""
         for key, size in zip(self.keys, self.sizes, strict=True):
             before = codes[key] if before is None else before * size + codes[key]
         assert before is not None  # there is a key
         return before
 
     def places(self, numbers: Codes) -> Codes:
-        """Where numbers are among those that are known; -1 of others."""
+        """Return the index of each number in `known`; -1 if it is missing."""
         most = int(self.known[-1]) + 1 if len(self.known) else 0
         if most <= _MOST_DIRECT:
             table = np.full(most + 1, -1, dtype=np.int64)
@@ -44,8 +44,8 @@ class KeyCombination:
 
 
 class PublicKeyRows:
-    """The public rows of an axis of several keys. `steps`: how a row is found; more than one only where numbers of all
-    keys together would not go into 64 bits."""
+    """The public rows of an axis of several keys. `steps`: the look-ups that find a row; more than one only if the
+    combined numbers of all keys would exceed 64 bits."""
 
     def __init__(self, axis: Axis, keys: Sequence[GroupKey]) -> None:
         own = [keys[place] for place in axis.keys]
@@ -60,11 +60,11 @@ class PublicKeyRows:
             lost = None if numbers is None else numbers < 0
             numbers = step.places(step.numbers(numbers, codes))
             numbers = numbers if lost is None else np.where(lost, -1, numbers)
-        assert numbers is not None  # an axis has a key
+        assert numbers is not None  # an axis has at least one key
         return numbers
 
     def __call__(self, codes: Sequence[Codes]) -> Codes:
-        """The row of each combination of codes, one array a key; -1 where there is none, or a code is -1."""
+        """Return the row of each combination of codes, one array per key; -1 if there is none or a code is -1."""
         numbers = self._found(codes)
         outside = np.logical_or.reduce([numbers < 0, *(each < 0 for each in codes)])
         if not len(self._row):

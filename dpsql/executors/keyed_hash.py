@@ -1,14 +1,14 @@
-"""The keyed hash by which rows of a privacy unit are kept, defined once for every engine, and what goes into it.
+"""The keyed hash that selects the kept rows of a privacy unit, and its inputs; the same for every engine.
 
-It is a polynomial over the field of p = 2^31 - 1 elements: of limbs v1, v2, ... below p, h = (h k + v) mod p, then a
-keyed cubic; two lanes with keys of their own make one number below 2^62. Only sums, products and remainders of
-non-negative integers below 2^63 occur, so that NumPy and any SQL engine give the same, and no row can overflow.
+The hash is a polynomial over the field of p = 2^31 - 1 elements: for limbs v1, v2, ... below p, h = (h k + v) mod p,
+followed by a keyed cubic. Two lanes with separate keys make one number below 2^62. Only sums, products and remainders
+of non-negative integers below 2^63 occur, so NumPy and any SQL engine give the same result, and no row can overflow.
 
-Privacy never depends on how good a hash is. A hash of what a row contributes is a function of that row and of the key,
-whatever function it is, so what is chosen of one unit says nothing of another. Only fairness, that every row of a unit
-is as likely to be kept as any other, rests on the mixing: a monic cubic of three random coefficients takes any three
-different points to independent values (Carter and Wegman, "Universal classes of hash functions", 1979), and different
-rows are different points but for about n / p of the keys, n the number of limbs.
+Privacy never depends on the quality of the hash. The hash of a row's contribution is a function of that row and the
+key, so the selection within one unit reveals nothing about another. Only fairness, that every row of a unit is equally
+likely to be kept, rests on the mixing. A monic cubic with three random coefficients takes any three different points to
+independent values (Carter and Wegman, "Universal classes of hash functions", 1979). Different rows are different points
+except for about n / p of the keys, with n the number of limbs.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from dpsql.schema.intervals import INT64
 
 PRIME = 2**31 - 1
 LIMB = 30
-"""Bits of a limb."""
+"""Bits per limb."""
 NULL_LIMB = 1 << LIMB
-"""The first limb of a NULL, which no value has."""
+"""The first limb of NULL, which no other value has."""
 REAL_LIMIT = 2.0**58
-"""Reals are below it once they are scaled, but the infinite ones, which are held to it."""
+"""Finite reals are below this limit after scaling; infinite ones are clipped to it."""
 REAL_WINDOW = 66
-"""Powers of two in a window: from 2^-8 to 2^58 no bit of a double is below 2^-60, and a power of two brings each double
-there exactly, so that different ones have different limbs."""
+"""Powers of two per window. From 2^-8 to 2^58 no bit of a double is below 2^-60. A power of two moves each double there
+exactly, so different doubles have different limbs."""
 REAL_WINDOWS = tuple(range(-17, 16))
 """0: |x| from 2^-8 to 2^58, and 0 itself; w: 2^(66 w) times as much."""
 REAL_ENDS = tuple(ldexp(REAL_LIMIT, REAL_WINDOW * each) for each in REAL_WINDOWS[:-1])
-"""Where each window but the last ends."""
+"""The upper end of each window except the last."""
 _LANES = 2
 _WORDS = 5
 
 
 @dataclass(frozen=True, repr=False)
 class Lane:
-    """The key of one polynomial: it begins at `start`, is multiplied by `factor`, and ends in the cubic
-    x^3 + linear x + constant of x = h + shift; all of them in 1..p-1."""
+    """The key of one polynomial: starting value `start`, multiplier `factor`, and the final cubic x^3 + linear x +
+    constant of x = h + shift; all in 1..p-1."""
 
     start: int
     factor: int
@@ -66,7 +66,7 @@ class Lane:
 
 @dataclass(frozen=True, repr=False)
 class HashKey:
-    """What 32 fresh bytes make: two lanes for rows, two for groups, and the beginning of what is hashed of a text."""
+    """A hash key expanded from 32 random bytes: two lanes for rows, two for groups, and the prefix of hashed texts."""
 
     lanes: tuple[Lane, ...]
     of_groups: tuple[Lane, ...]
@@ -87,7 +87,7 @@ class HashKey:
 
 
 class Form(Enum):
-    """How a value becomes limbs."""
+    """The encoding of a value as limbs."""
 
     WHOLE = "whole"
     REAL = "real"
@@ -97,13 +97,13 @@ class Form(Enum):
 
 @dataclass(frozen=True)
 class Limbs:
-    """The limbs of a value: its form and, of whole numbers, between which they lie.
+    """The limbs of a value: its form and, for whole numbers, their range.
 
-    NULL has the first limb NULL_LIMB, and 0 for all others. WHOLE: v - least in limbs of 30 bits, lowest first, one
-    or two where there is room for no more; wider ones are taken as they are, in 64 bits of two's complement. REAL: the
-    place of its window w among all, after those of positive reals if it is negative; then of y = |x| 2^(-66 w), held
-    to 2^58, floor(y) in two limbs, a = floor(f 2^30) and floor((f 2^30 - a) 2^30) of f = y - floor(y). TEXT: the lower
-    60 bits of the last eight bytes, little-endian, of MD5 of the key's text followed by it, in two limbs. PRESENCE: 0.
+    NULL has the first limb NULL_LIMB and 0 in all others. WHOLE: v - least in limbs of 30 bits, lowest first, one or
+    two if the range fits; wider ones as 64 bits of two's complement. REAL: the index of the window w, with negative
+    reals after positive ones; then, for y = |x| 2^(-66 w) clipped to 2^58, floor(y) in two limbs, a = floor(f 2^30) and
+    floor((f 2^30 - a) 2^30) with f = y - floor(y). TEXT: the lower 60 bits of the last eight bytes, little-endian, of
+    the MD5 of the key's text followed by the value, in two limbs. PRESENCE: 0.
     """
 
     form: Form
@@ -119,17 +119,17 @@ class Limbs:
 
     @property
     def offset(self) -> int:
-        """What is taken from a whole number first."""
+        """The number subtracted from a whole number first."""
         return self.least if self.count < 3 else 0
 
 
 UNIT_LIMBS = Limbs(Form.WHOLE, -(2**63), 2**63 - 1)
-"""Of a unit that is no text, and a whole number of 64 bits; of any other value those of NULL. The two limbs of a TEXT
-follow: of a whole number those of NULL, of any other value those of its exact text (`exact_values.canonical`)."""
+"""The limbs of a unit that is a whole number of 64 bits; for any other value those of NULL. The two limbs of a TEXT
+follow: those of NULL for a whole number, otherwise those of the value's exact text (`exact_values.canonical`)."""
 
 
 def limbs_of(kind: Type) -> Limbs:
-    """The limbs of values of a type, as an expression reads them."""
+    """Return the limbs of a type's values, as expressions read them."""
     if kind is Type.TEXT:
         return Limbs(Form.TEXT)
     if kind is Type.REAL:
@@ -146,8 +146,8 @@ def limbs_of(kind: Type) -> Limbs:
 
 @dataclass(frozen=True)
 class HashInput:
-    """One thing that a row contributes: the steps of a lattice, the place between edges or in a public list, the value
-    of an expression, or (`presence`) only whether there is one."""
+    """One contribution of a row: the steps of a lattice, the index between edges or in a public list, the value of an
+    expression, or (`presence`) only whether there is a value."""
 
     of: LatticeSum | Edges | GroupKey | LeadingDigits | Expr
     presence: bool = False
@@ -169,12 +169,13 @@ class HashInput:
 
 
 def limbs_of_key(key: GroupKey) -> Limbs:
-    """Of a public list the place in it; of other keys the value."""
+    """Return the limbs of a key: of the index in its public list, or else of the value."""
     return limbs_of(key.expr.type) if key.values is None else Limbs(Form.WHOLE, 0, max(1, len(key.values)))
 
 
 def contributed(plan: ExactPlan) -> tuple[HashInput, ...]:
-    """What a row contributes to the parts and grids of a plan beside its group, in one order for every engine."""
+    """Return a row's contributions to the parts and grids of a plan, without its group, in the same order for every
+    engine."""
     readings: dict[HashInput, None] = {}
     for part in (*plan.parts, *plan.grids):
         if isinstance(part, GridCounts):

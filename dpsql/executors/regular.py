@@ -1,5 +1,5 @@
-"""Regular expressions by RE2, whose time grows in proportion to a text: with any other matcher one cell could hold a
-run for ever. DuckDB has the same library, so that engines agree cell by cell.
+"""Regular expressions by RE2, whose time is linear in the length of the text: with other matchers one cell could block
+a run indefinitely. DuckDB uses the same library, so engines agree cell by cell.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dpsql.plan.functions.text import MOST_CHARACTERS
 
 _ANYWHERE = re2._re2.RE2.Anchor.UNANCHORED
 MOST_MEMORY = 1 << 20
-"""Bytes for the program of a pattern, and what it remembers while it runs."""
+"""Most bytes for a compiled pattern and its caches during a match."""
 
 
 _MOST_BYTES = 4 * MOST_CHARACTERS
@@ -26,7 +26,7 @@ def _options() -> re2.Options:
 
 
 class Re2Pattern:
-    """A pattern of RE2, over the bytes of texts. Raises ValueError for a text that is none."""
+    """A pattern of RE2, over the bytes of texts. Raises ValueError for an invalid pattern."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -36,36 +36,36 @@ class Re2Pattern:
 
     @property
     def groups(self) -> int:
-        """As of `Pattern`."""
+        """See `Pattern`."""
         found: int = self._pattern.groups
         return found
 
     @property
     def size(self) -> int:
-        """As of `Pattern`."""
+        """See `Pattern`."""
         found: int = self._pattern.programsize
         return found
 
     def found(self, text: str) -> bool:
-        """As of `Pattern`."""
+        """See `Pattern`."""
         cell = _bytes(text)
         return cell is not None and self._pattern.search(cell) is not None
 
     def whole(self, text: str) -> bool:
-        """As of `Pattern`."""
+        """See `Pattern`."""
         cell = _bytes(text)
         return cell is not None and self._pattern.fullmatch(cell) is not None
 
     def extracted(self, text: str, group: int) -> str:
-        """As of `Pattern`."""
+        """See `Pattern`."""
         cell = _bytes(text)
         match = None if cell is None or group > self.groups else self._pattern.search(cell)
         part: bytes | None = None if match is None else match.group(group)
         return "" if part is None else part.decode()
 
     def replaced(self, text: str, new: str, *, every: bool) -> str | None:
-        """As of `Pattern`. Where a match is empty, and where one ends, is as in RE2's own replacement, which its module
-        for Python has another way for."""
+        """See `Pattern`. Empty matches and the ends of matches follow RE2's own replacement, which its Python module
+        does differently."""
         cell, parts = _bytes(text), rewritten(new)
         if cell is None or parts is None or any(isinstance(each, int) and each > self.groups for each in parts):
             return None
@@ -78,7 +78,7 @@ class Re2Pattern:
             if start < 0:
                 break
             piece = cell[place:start]
-            if start == end == last:  # an empty match where one has just ended
+            if start == end == last:  # an empty match right after a match
                 after = place + _width(cell[place : place + 1])
                 piece, place = cell[place:after], after
             else:
@@ -92,7 +92,7 @@ class Re2Pattern:
 
 
 def rewritten(new: str) -> Sequence[bytes | int] | None:
-    r"""A replacement in pieces: texts, and numbers of groups (\1); None where a backslash has no meaning in it."""
+    r"""Split a replacement into texts and group numbers (\1); return None if it has an invalid backslash."""
     parts: list[bytes | int] = []
     signs = iter(new)
     try:
@@ -122,7 +122,7 @@ def _short(found: bytes) -> str | None:
 
 
 def _width(lead: bytes) -> int:
-    """How many bytes a character has, by the first of them; 1 at the end."""
+    """Return the bytes of a character, given the first of them; 1 at the end."""
     return 1 + sum(lead >= first for first in (b"\xc0", b"\xe0", b"\xf0"))
 
 

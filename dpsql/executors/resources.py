@@ -1,4 +1,4 @@
-"""What an engine may use of the machine, in the owner's words."""
+"""The resources that an engine may use, as configured by the owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsql.errors import InvalidArgument, as_written
 from dpsql.schema.frozen import dataclass
 
 AUTO = "auto"
-"""The word for the engine of the kind of source."""
+"""Selects the default engine of the kind of source."""
 _UNITS = {"B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)}
 LEAST_MEMORY, MOST_MEMORY = 100 * 1000**2, 1000**5
@@ -19,8 +19,8 @@ MOST_THREADS = 1024
 
 @dataclass(frozen=True)
 class Resources:
-    """memory: bytes; threads: how many at once; spill: the folder in which what memory has no room for may lie
-    meanwhile. None: what the engine takes by itself, and nothing is written to disk."""
+    """memory: bytes; threads: how many run at once; spill: the folder for data that exceeds memory. None: the engine's
+    default, and nothing is written to disk."""
 
     memory: int | None = None
     threads: int | None = None
@@ -28,16 +28,16 @@ class Resources:
 
     @classmethod
     def of(cls, memory: object = None, threads: object = None, spill: object = None) -> Resources:
-        """What the words `memory` ("4GB"), `threads` and `spill` (a folder) mean. Raises InvalidArgument."""
+        """Parse the settings `memory` ("4GB"), `threads` and `spill` (a folder). Raises InvalidArgument."""
         return cls(_memory(memory), _threads(threads), _spill(spill))
 
     @property
     def words(self) -> list[str]:
-        """Those that were said."""
+        """The names of the settings that are present."""
         return [name for name in ("memory", "threads", "spill") if getattr(self, name) is not None]
 
     def over(self, others: Resources) -> Resources:
-        """These, and of what they do not say those of others."""
+        """Return these settings, with missing ones taken from `others`."""
         return Resources(
             others.memory if self.memory is None else self.memory,
             others.threads if self.threads is None else self.threads,
@@ -49,12 +49,11 @@ ITSELF = Resources()
 
 
 class NotEnoughMemory(Exception):
-    """A run needed more memory than it may have. What an engine says of it may quote cells: no word of it is passed
-    on."""
+    """A run exceeded its memory limit. The engine's message may quote cells, so it is never passed on."""
 
 
 def remedy(engine: str) -> str:
-    """What to do where a run of this engine needed more memory than it may have."""
+    """Return the hint for a run of this engine that exceeded its memory limit."""
     if engine != "duckdb":
         return 'Write the tables as Parquet files: engine="duckdb" reads them where they lie, and keeps to memory=.'
     return (

@@ -1,21 +1,22 @@
-"""Which rows of each privacy unit reach the aggregates, and how many units there are in a group.
+"""Selection of the rows of each privacy unit that reach the aggregates, and counts of units per group.
 
-Rows are arrays in step: `units` and `groups` are int64 codes, shape (rows,), units in 0..n_units-1, groups from 0; all
-rows are in one group where `groups` is None. A caller's `hashes(rows)` gives two uint64 hashes for the asked positions:
-of a row (its unit, group and values) and of its group (unit and group, the same for all rows of both). It is asked only
-for rows of units over a limit.
+Rows are parallel arrays: `units` and `groups` are int64 codes, shape (rows,), with units in 0..n_units-1 and groups
+from 0. If `groups` is None, all rows are in one group. The callback `hashes(rows)` returns two uint64 hashes for the
+given positions: one of the row (its unit, group and values) and one of its group (unit and group, the same for all rows
+of both). It is called only for rows of units over a limit.
 
-Why a unit's limits make answers stable: let K(u) be the rows kept of unit u. Each function here computes K(u) from the
-rows of u alone, namely from which of them share a group, from their hashes, and, where hashes are equal, from which
-comes first. Codes enter by equality only, so K(u) stays when other units' rows come, go or change, even if all codes
-are numbered anew. Two tables that differ in the rows of one unit u thus differ, after bounding, in K(u) alone, and K(u)
-is within the ContributionBound: any count or sum of kept rows moves by no more than the bound's norms say.
+Why the bounds of a unit make answers stable: let K(u) be the kept rows of unit u. Each function here computes K(u) only
+from the rows of u: which of them share a group, their hashes, and their order if hashes are equal. Codes are only
+compared for equality, so K(u) stays the same when other units' rows are added, removed or changed, even if all codes
+are renumbered. Two tables that differ in the rows of one unit u thus differ, after bounding, only in K(u), and K(u) is
+within the ContributionBound: any count or sum of kept rows changes by at most the bound's norms.
 
-Steps one after the other keep this: the second sees, of each unit, what the first kept, which is a function of that
-unit's rows again.
+Sequential steps preserve this: the second step's input is, for each unit, the first step's output, again a function of
+that unit's rows.
 
-Equal hashes mean rows with equal values, of which any may stay, but for accidents of 2^-64 a pair; so no order of the
-rows changes the answer. In such an accident the first row is kept, which still is of the unit's own making.
+Rows with equal hashes have equal values, so any of them may stay, except for collisions of probability 2^-64 per pair.
+So the order of rows does not change the answer. In a collision the first row is kept, which still depends only on the
+unit's rows.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ from dpsql.plan.expressions import Bools
 
 Codes = NDArray[np.int64]
 AskHashes = Callable[[Codes], Sequence[Hashes]]
-"""Positions of rows -> hashes of those rows, and of their groups."""
+"""Row positions -> hashes of those rows, and of their groups."""
 
 _SMALL_TABLE, _SMALL_BITMAP = 1 << 16, 1 << 22
-"""Tables of so many numbers, or so many marks, are made however few the rows are."""
+"""Tables of this many numbers, or this many marks, are always allocated, even for few rows."""
 _LARGEST = np.uint64(2**64 - 1)
 _MOST_ROUNDS = 4
-"""Up to so many rows of a bucket are found one after the other; more by sorting."""
+"""Up to this many rows of a bucket are found one after the other; more by sorting."""
 
 
 def keep_rows(
     units: Codes, groups: Codes | None, bound: ContributionBound, hashes: AskHashes, n_units: int
 ) -> Bools | None:
-    """Marks the rows that stay of each unit, shape (rows,): None when all do.
+    """Mark the rows of each unit to keep, shape (rows,); None if all are kept.
 
     In this order: at most bound.groups groups of each unit, those of the smallest group hashes; at most bound.per_group
-    rows in each of them and then at most bound.rows rows of the unit, those of the smallest row hashes. A limit that a
-    later one implies is skipped.
+    rows in each of them; then at most bound.rows rows of the unit, those of the smallest row hashes. Limits implied by
+    a later one are skipped.
     """
     units, n_units = renumbered(units, n_units)
     last = (_keep_in_units, bound.rows if groups is not None else bound.linf)
@@ -65,11 +66,11 @@ def keep_rows(
 
 
 def keep_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes, n_units: int) -> Bools | None:
-    """Marks the rows in at most `most` groups of each unit, those of the smallest group hashes, shape (rows,): None
-    when all are.
+    """Mark the rows in at most `most` groups of each unit, those of the smallest group hashes, shape (rows,); None if
+    all are.
 
-    A unit's pairs (unit, group) are a function of its rows; each stands by its first row, and of equal hashes the one
-    that comes first stays. So the groups kept, and with them the rows, are a function of the unit's rows alone.
+    A unit's pairs (unit, group) are a function of its rows. Each pair is represented by its first row, and ties between
+    hashes are broken by position. So the kept groups, and with them the rows, are a function of the unit's rows only.
     """
     if groups is None or _are_few(groups, most):
         return None
@@ -82,7 +83,7 @@ def keep_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes
     whose = ranks[units[rows]].astype(np.int64)
     pairs, size = pair_codes(whose, left, groups[rows])
     first = np.full(size, -1)
-    first[pairs[::-1]] = np.arange(len(rows) - 1, -1, -1)  # of several assignments to one place the last holds
+    first[pairs[::-1]] = np.arange(len(rows) - 1, -1, -1)  # of several assignments to one index the last wins
     standing = np.sort(first[first >= 0])
     kept = _keep_smallest(whose[standing], most, left, lambda places: hashes(rows[standing[places]])[1])
     if kept is None:
@@ -93,21 +94,21 @@ def keep_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes
 
 
 def _are_few(groups: Codes, most: int) -> bool:
-    """Whether no more than `most` groups have rows: then no unit is in more."""
+    """Return whether at most `most` groups have rows: then no unit is in more."""
     cells = int(groups.max(initial=0)) + 1
     return cells <= most or (cells <= _SMALL_TABLE and int(np.count_nonzero(np.bincount(groups))) <= most)
 
 
 def _may_be_in_more(units: Codes, groups: Codes, most: int, n_units: int) -> Bools:
-    """Marks all units in more than `most` groups, shape (n_units,), and of others at most those of more rows: none
-    where a table of all pairs is not much larger than the rows."""
+    """Mark all units in more than `most` groups, shape (n_units,). Other units are marked only if they have more than
+    `most` rows, and never if a table of all pairs is not much larger than the rows."""
     pairs = _pairs(units, groups, n_units, int(groups.max(initial=-1)) + 1)
     numbers = np.bincount(units, minlength=n_units) if pairs is None else pairs.sum(axis=0, dtype=np.int32)
     return np.asarray(numbers > most)
 
 
 def _pairs(units: Codes, groups: Codes, n_units: int, cells: int) -> Bools | None:
-    """Marks the pairs that occur, shape (cells, n_units); None where that is much more than the rows."""
+    """Mark the pairs that occur, shape (cells, n_units); None if the table would be much larger than the rows."""
     if n_units * cells > max(8 * _SMALL_BITMAP, 16 * len(units)):
         return None
     marks = np.zeros((cells, n_units), dtype=bool)
@@ -116,8 +117,7 @@ def _pairs(units: Codes, groups: Codes, n_units: int, cells: int) -> Bools | Non
 
 
 def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
-    """How many distinct units each group has among the rows, shape (cells,). 1-Lipschitz in each cell: a unit's rows
-    add one or nothing."""
+    """Count the distinct units of each group, shape (cells,). 1-Lipschitz in each cell: a unit's rows add at most one."""
     n_units = int(units.max(initial=-1)) + 1
     if groups is None:
         groups = np.zeros(len(units), dtype=np.int64)
@@ -134,18 +134,18 @@ def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
 
 
 def pair_codes(units: Codes, n_units: int, groups: Codes | None) -> tuple[Codes, int]:
-    """A code for each row's (unit, group), below the second result, which is at most a few times the number of rows or
-    small. Equal codes are equal pairs."""
+    """Return a code for each row's (unit, group), and an upper limit of the codes that is small or at most a few times
+    the number of rows. Equal codes are equal pairs."""
     if groups is None:
         return renumbered(units, n_units)
     cells = int(groups.max(initial=0)) + 1
-    if n_units * cells >= 1 << 62:  # numbered anew both are below 2^31
+    if n_units * cells >= 1 << 62:  # after renumbering both are below 2^31
         (units, n_units), (groups, cells) = _numbered(units), _numbered(groups)
     return renumbered(units * cells + groups, n_units * cells)
 
 
 def renumbered(codes: Codes, size: int) -> tuple[Codes, int]:
-    """Codes for which a table has reasonable size, and that size: the same ones, or 0, 1, ... in their order."""
+    """Return codes whose table has a reasonable size, and that size: the same codes, or 0, 1, ... in their order."""
     if size <= max(_SMALL_TABLE, 2 * len(codes)):
         return codes, size
     if size > max(_SMALL_BITMAP, 8 * len(codes)):
@@ -157,8 +157,8 @@ def renumbered(codes: Codes, size: int) -> tuple[Codes, int]:
 
 
 def _ranks(marks: Bools) -> tuple[NDArray[np.int32], int]:
-    """0, 1, ... at the places that are marked, fewer than 2^31, and how many these are; anything at the others. Several
-    times quicker than to add marks up."""
+    """Return 0, 1, ... at the marked places, fewer than 2^31, with arbitrary numbers elsewhere, and the number of
+    marks. Several times faster than a cumulative sum."""
     places = np.flatnonzero(marks)
     ranks = np.zeros(len(marks), dtype=np.int32)
     ranks[places] = np.arange(len(places), dtype=np.int32)
@@ -166,7 +166,7 @@ def _ranks(marks: Bools) -> tuple[NDArray[np.int32], int]:
 
 
 def _numbered(codes: Codes) -> tuple[Codes, int]:
-    """0, 1, ... for the distinct codes in their order, and how many there are (at least 1), by sorting them."""
+    """Return 0, 1, ... for the distinct codes in their order, and their number (at least 1), by sorting."""
     rows = len(codes)
     row_bits = rows.bit_length()
     if int(codes.max(initial=0)).bit_length() + row_bits > 64:
@@ -175,7 +175,7 @@ def _numbered(codes: Codes) -> tuple[Codes, int]:
     packed = codes.astype(np.uint64)
     packed <<= row_bits
     packed |= np.arange(rows, dtype=np.uint64)
-    packed.sort()  # of single numbers, several times quicker than to sort positions by their codes
+    packed.sort()  # sorting numbers is several times faster than sorting positions by their codes
     order = _low_bits(packed, row_bits)
     packed >>= row_bits
     sorted_numbers = np.zeros(rows, dtype=np.int64)
@@ -186,7 +186,7 @@ def _numbered(codes: Codes) -> tuple[Codes, int]:
 
 
 def _keep_in_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHashes, n_units: int) -> Bools | None:
-    """Marks at most `most` rows of each unit in each group, those of the smallest row hashes; None when all are."""
+    """Mark at most `most` rows of each unit in each group, those of the smallest row hashes; None if all are."""
     rows = _rows_over(units, most, n_units)
     if not len(rows):
         return None
@@ -196,32 +196,32 @@ def _keep_in_groups(units: Codes, groups: Codes | None, most: int, hashes: AskHa
 
 
 def _keep_in_units(units: Codes, _groups: Codes | None, most: int, hashes: AskHashes, n_units: int) -> Bools | None:
-    """Marks at most `most` rows of each unit, those of the smallest row hashes; None when all are."""
+    """Mark at most `most` rows of each unit, those of the smallest row hashes; None if all are."""
     return _keep_smallest(units, most, n_units, lambda rows: hashes(rows)[0])
 
 
 def _asked_of(hashes: AskHashes, rows: Codes) -> AskHashes:
-    """The hashes of some of the rows, asked for by their places among them."""
+    """Return the hash callback of some of the rows, indexed by their positions among them."""
     return lambda places: hashes(rows[places])
 
 
 def _among(rows: Codes, kept: Bools, size: int, *, others: bool) -> Bools:
-    """A mask over all rows from one over some of them; the other rows are as said."""
+    """Expand a mask over some rows to all rows; the other rows get the value `others`."""
     mask = np.full(size, others)
     mask[rows] = kept
     return mask
 
 
 def _rows_over(buckets: Codes, most: int, size: int) -> Codes:
-    """The positions of the rows in buckets of more than `most` rows."""
+    """Return the positions of the rows in buckets of more than `most` rows."""
     over = np.bincount(buckets, minlength=size) > most
     return np.flatnonzero(over[buckets]) if over.any() else np.zeros(0, dtype=np.int64)
 
 
 def _keep_smallest(buckets: Codes, most: int, size: int, hashes: Callable[[Codes], Hashes]) -> Bools | None:
-    """Marks the `most` rows of the smallest hashes in each bucket, of equal ones the first; None when that is all.
+    """Mark the `most` rows of the smallest hashes in each bucket, ties by position; None if all are marked.
 
-    Which rows of a bucket are marked depends on their hashes and on which comes before which, on no other row.
+    The marked rows of a bucket depend only on their hashes and their order.
     """
     counts = np.bincount(buckets, minlength=size)
     over = counts > most
@@ -238,13 +238,15 @@ def _keep_smallest(buckets: Codes, most: int, size: int, hashes: Callable[[Codes
 
 
 def _smallest_in_rounds(buckets: Codes, sizes: Codes, hashes: Hashes, most: int) -> Codes:
-    """The positions of the `most` rows of the smallest hashes in each bucket, each of which has more: the smallest of
-    each bucket a round.
+    """Return the positions of the `most` rows of the smallest hashes in each bucket, each of which has more: one row of
+    each bucket per round.
 
-    A row goes by one number, of the first bits of its hash and its position. That is the order of hashes and then
-    positions, unless a row has the first bits of the last one chosen and another hash; then all are sorted.
+    A row is represented by one number: the first bits of its hash, then its position. This orders rows by hash and then
+    position, unless a row shares the first bits of the last chosen hash but has another hash. Then all rows are sorted.
     """
-    positions = np.uint64((1 << len(buckets).bit_length()) - 1)  # of no row, so that no row has the largest number
+    positions = np.uint64(
+        (1 << len(buckets).bit_length()) - 1
+    )  # more than any position, so that no row has the largest number
     left = hashes & ~positions
     left |= np.arange(len(buckets), dtype=np.uint64)
     chosen = []
@@ -260,19 +262,19 @@ def _smallest_in_rounds(buckets: Codes, sizes: Codes, hashes: Hashes, most: int)
 
 
 def _smallest_by_sorting(buckets: Codes, sizes: Codes, hashes: Hashes, most: int) -> Codes:
-    """The same for any `most`, in a time that does not grow with it."""
+    """As `_smallest_in_rounds` for any `most`, in time independent of it."""
     first = np.cumsum(sizes) - sizes
     wanted: Codes = (first[:, None] + np.arange(most)).reshape(-1)
     return _ordered(buckets, len(sizes), hashes)[wanted]
 
 
 def _ordered(buckets: Codes, size: int, hashes: Hashes) -> Codes:
-    """The positions of the rows by bucket, then hash, then position.
+    """Return the positions of the rows by bucket, then hash, then position.
 
-    Bucket, first bits of the hash and position are packed into one number, for numbers are sorted several times quicker
-    than positions. Rows that are in order by chance only, since their first bits are the same and the hashes are not,
-    are sorted again by the bits that follow. At most 2^31 rows, and two of each bucket: then a bit is left for the
-    hash, and the next sort has one less to look at.
+    Bucket, first bits of the hash and position are packed into one number, since sorting numbers is several times
+    faster than sorting positions. Rows with the same first bits but different hashes are sorted again by the following
+    bits. Requires at most 2^31 rows, and two of each bucket: this leaves at least one bit for the hash, so each further
+    sort has fewer bits to compare.
     """
     rows = len(buckets)
     row_bits = rows.bit_length()

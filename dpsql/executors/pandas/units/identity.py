@@ -1,10 +1,10 @@
-"""Columns of privacy units, and of the keys that lead to them, by what is stored.
+"""Codes of privacy units, and of the keys that lead to them, by their stored values.
 
-A unit is the stored value, exactly: two stored values that differ are two units, and equal ones are one, in whichever
-storage they are. So nothing that an expression does to a cell is done here: no clipping to bounds or to the range of
-INTEGER, no default for NULL, no rounding of nanoseconds or decimals, no wall clock for an instant. Were two people one
-unit, one of them could change what is kept of the other, and together they could move a sum by twice its sensitivity.
-Where the type is another than the stored one, the cell read as that type is the unit.
+A unit is the exact stored value: two different stored values are two units, and equal ones are one unit in any storage.
+So no cell is converted as in expressions: no clipping to bounds or to the range of INTEGER, no default for NULL, no
+rounding of nanoseconds or decimals, no wall clock for an instant. If two people became one unit, one of them could
+change which rows of the other are kept, and together they could move a sum by twice its sensitivity. If the declared
+type differs from the stored one, the unit is the cell read as the declared type.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _MILLISECONDS_A_DAY = 86_400_000
 _OBJECTS_AT_ONCE = 65_536
 _NAT = np.iinfo(np.int64).min
 Found = tuple[Codes, Array]
-"""A code for each cell, -1 for nobody's, and the values that codes stand for, each once."""
+"""A code for each cell, -1 for no unit, and the distinct values of the codes."""
 
 
 def identified(series: pd.Series, kind: Type, read_text: ReadText | None = None, zone: str | None = None) -> Found:
-    """The values of a column as its type tells them apart. read_text: how texts are read, if declared; zone: that whose
-    days instants declared as dates are."""
+    """Return the values of a column, distinguished by its type. read_text: the parser of texts, if declared; zone: the
+    time zone that maps instants declared as dates to days."""
     read_text = read_text or EXACT_READERS[kind]
     if is_coded(series.dtype):
         codes, values = codes_of(series)
@@ -68,7 +68,7 @@ def _factorized(cells: Array, valid: Bools | None) -> Found:
 
 
 def _fitting(codes: Codes, values: Array, fits: Bools | None) -> Found:
-    """Without the values that do not fit."""
+    """Drop the values that do not fit."""
     if fits is None or fits.all():
         return codes, values
     numbers = np.where(fits, np.cumsum(fits) - 1, -1).astype(np.int32)
@@ -76,7 +76,7 @@ def _fitting(codes: Codes, values: Array, fits: Bools | None) -> Found:
 
 
 def _numbers(distinct: Array, kind: Type) -> tuple[Array, Bools | None]:
-    """Different numbers or booleans as the type, and which of them fit it."""
+    """Return distinct numbers or booleans as the type, and a mask of those that fit it."""
     stored = distinct.dtype.kind
     if kind is Type.BOOLEAN:
         return (distinct, None) if stored == "b" else (distinct == 1, (distinct == 0) | (distinct == 1))
@@ -88,7 +88,7 @@ def _numbers(distinct: Array, kind: Type) -> tuple[Array, Bools | None]:
 
 
 def _moments(ticks: Array, clock: Clock) -> Array:
-    """Nanoseconds since 1970: of a wall clock as whole numbers, of a time zone as instants."""
+    """Return nanoseconds since 1970: whole numbers for a wall clock, instants for a time zone."""
     factor, zoned = _NANOSECONDS[clock.unit], clock.of_instants
     room = (2**63 - 1) // factor
     if len(ticks) and (ticks.min() < -room or ticks.max() > room):
@@ -99,7 +99,7 @@ def _moments(ticks: Array, clock: Clock) -> Array:
 
 
 def _dates(ticks: Array, unit: str) -> Array:
-    """Days; what is stored in milliseconds need not be a whole number of them."""
+    """Return days; stored milliseconds need not be whole days."""
     if unit == "D":
         return ticks
     if not (ticks % _MILLISECONDS_A_DAY).any():
@@ -109,15 +109,15 @@ def _dates(ticks: Array, unit: str) -> Array:
 
 
 def _of_days(series: pd.Series, zone: str | None) -> Found:
-    """Timestamps declared as dates: the days that their clocks show, those of the calendar."""
+    """Return timestamps declared as dates: the days on their clocks, within the calendar."""
     read = block_reader(series, Type.DATE, 0, zone)
-    assert read is not None  # the column is one of times
+    assert read is not None  # the column holds times
     days = read(0, len(series))
     return _factorized(days.values, days.where_valid() & (days.values >= DAYS.lower) & (days.values <= DAYS.upper))
 
 
 def _of_objects(series: pd.Series, kind: Type, read_text: ReadText, zone: str | None) -> Found:
-    """Python objects, wide floats, and Arrow's decimals."""
+    """Return the codes of Python objects, wide floats and Arrow's decimals."""
     if not isinstance(series.dtype, pd.ArrowDtype):
         return _of_cells(series.to_numpy(), kind, read_text, zone)
     codes, distinct = _of_dictionary(series)
@@ -126,7 +126,7 @@ def _of_objects(series: pd.Series, kind: Type, read_text: ReadText, zone: str | 
 
 
 def _of_dictionary(series: pd.Series) -> tuple[Codes, Iterable[Any]]:
-    """A column of Arrow's as codes, and its distinct cells; Arrow numbers those of all but its narrowest decimals."""
+    """Return an Arrow column as codes and its distinct cells. Arrow cannot encode its narrowest decimals."""
     held: Any = series.array
     chunks = held.__arrow_array__()
     try:

@@ -1,7 +1,7 @@
 """Exact aggregates of small groups, each inside one privacy unit: the values that an outer query then bounds.
 
 The value of a group is a function of the multiset of its own cells: neither the order of rows nor the rows of another
-unit can change a bit of it. Without that, one unit could move the values of others, and no sensitivity would hold.
+unit can change a bit. Otherwise one unit could move the values of others, and no sensitivity would hold.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LOW = 2**_LIMB - 1
 
 
 def renumber(parts: Sequence[Numbers], sizes: Sequence[int]) -> tuple[Numbers, Numbers, int]:
-    """Groups of rows by one or more columns of codes, each code in 0 .. size - 1, or -1 for a row that is left out.
+    """Group rows by one or more columns of codes, each in 0 .. size - 1, or -1 for a dropped row.
 
-    Gives the code of each row's group, 0 .. n - 1 in ascending order of the combinations and -1 for rows left out; the
+    Return the code of each row's group, 0 .. n - 1 in ascending order of the combinations and -1 for dropped rows; the
     position of the first row of each group; and n, the number of combinations that occur.
     """
     complete = all(part.min(initial=0) >= 0 for part in parts)
@@ -43,10 +43,10 @@ def renumber(parts: Sequence[Numbers], sizes: Sequence[int]) -> tuple[Numbers, N
 
 
 def aggregate(kind: str, groups: Numbers, n: int, vector: Vector | None, result: Type) -> Vector:
-    """One cell for each of n groups. `groups` holds the group of each row, -1 for rows of none.
+    """Return one cell for each of n groups. `groups` holds the group of each row, -1 for none.
 
-    COUNT of no vector counts rows. The cells that are NULL do not count in any aggregate; a group of no others has the
-    COUNT 0 and else NULL. COUNT_DISTINCT takes texts as codes, one for each text, with NULL marked in `valid`.
+    COUNT without a vector counts rows. All aggregates ignore NULL cells; a group without other cells has COUNT 0 and
+    otherwise NULL. COUNT_DISTINCT takes texts as codes, one per text, with NULL marked in `valid`.
     """
     groups, values = _present(groups, vector)
     counts: Numbers = np.bincount(groups, minlength=n)
@@ -62,8 +62,8 @@ def aggregate(kind: str, groups: Numbers, n: int, vector: Vector | None, result:
 
 
 def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Vector, result: Type) -> Vector:
-    """What has no kernel here: the function's own value of each group's cells, numbers in ascending order."""
-    assert kind.of_cells is not None  # others are refused
+    """Compute aggregates without a kernel: the function's own value of each group's cells, numbers in ascending order."""
+    assert kind.of_cells is not None  # other functions are rejected earlier
     groups, values = _present(groups, vector)
     values = _comparable(values)
     cells: list[list[Any]] = [[] for _ in range(n)]
@@ -80,7 +80,7 @@ def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Ve
 
 
 def _present(groups: Numbers, vector: Vector | None) -> tuple[Numbers, Array]:
-    """Groups and cells of the rows that have both."""
+    """Return the groups and cells of the rows that have both."""
     values: Array = groups if vector is None else vector.values
     keep: Bools | None = None if vector is None else vector.valid
     if groups.min(initial=0) < 0:
@@ -95,7 +95,7 @@ def _distinct(groups: Numbers, n: int, values: Array) -> Numbers:
 
 
 def _sum(groups: Numbers, counts: Numbers, values: Array) -> Array:
-    """Integers: the exact sum, held to +/- LARGEST_INTEGER where it is beyond."""
+    """Integers: the exact sum, clipped to +/- LARGEST_INTEGER."""
     if values.dtype.kind == "f":
         return _sums_of_reals(groups, counts, values)
     high, low = _sums_of_integers(groups, counts, values.astype(np.int64, copy=False))
@@ -105,7 +105,7 @@ def _sum(groups: Numbers, counts: Numbers, values: Array) -> Array:
 
 
 def _average(groups: Numbers, counts: Numbers, values: Array) -> Array:
-    """The sum divided once; of integers the sum that is not held, as the nearest double while it is below 2**85."""
+    """Divide the sum once; for integers the sum is not clipped, and is the nearest double while below 2**85."""
     if values.dtype.kind == "f":
         sums = _sums_of_reals(groups, counts, values)
     else:
@@ -115,14 +115,14 @@ def _average(groups: Numbers, counts: Numbers, values: Array) -> Array:
 
 
 def _sums_of_reals(groups: Numbers, counts: Numbers, values: Array) -> Array:
-    """The cells of each group added one by one in ascending order, from 0.0.
+    """Add the cells of each group one by one in ascending order, from 0.0.
 
-    Each addition of doubles rounds, so their sum depends on the order; an order that the values fix by themselves makes
-    it a function of the multiset. Equal values are interchangeable, and so are 0.0 and -0.0: either leaves a sum that
-    started at 0.0 as it is. Addition row by row, not in pairs or lanes, is the same on every machine.
+    Each addition of doubles rounds, so the sum depends on the order. An order fixed by the values makes the sum a
+    function of the multiset. Equal values are interchangeable, and so are 0.0 and -0.0: neither changes a sum that
+    started at 0.0. Adding row by row, not in pairs or lanes, gives the same result on every machine.
 
     Groups of one size are the rows of a matrix, sorted together: there are at most sqrt(2 rows) sizes. The sum of two
-    cells does not depend on their order, nor does any sum where no addition rounds.
+    cells does not depend on their order, nor does any sum without rounding.
     """
     if _sums_are_exact(values):
         return np.bincount(groups, weights=values, minlength=len(counts))
@@ -138,17 +138,17 @@ def _sums_of_reals(groups: Numbers, counts: Numbers, values: Array) -> Array:
 
 
 def _sums_are_exact(values: Array) -> bool:
-    """Whether any sum of some of the cells is a double: whole numbers whose sizes add up to less than 2**53. Whoever's
-    cells decide it, the sums are the same bits."""
-    most = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))  # NaN is below nothing
+    """Return whether every sum of some of the cells is exact as a double: whole numbers whose sizes add up to less than
+    2**53. The result never changes a bit of the sums, whichever cells determine it."""
+    most = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))  # NaN compares false
     return most * len(values) < 2.0**53 and bool((np.rint(values) == values).all())
 
 
 def _sums_of_integers(groups: Numbers, counts: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
-    """Exact sums as high * 2**32 + low with 0 <= low < 2**32: the same two numbers whichever way they are added.
+    """Return exact sums as high * 2**32 + low with 0 <= low < 2**32; the order of addition does not matter.
 
-    Where the largest value times the rows may pass 2**62, both halves of the values are summed: each half lies in
-    -2**31 .. 2**32, so no sum of below 2**31 rows overflows.
+    If the largest value times the rows may exceed 2**62, both halves of the values are summed. Each half lies in -2**31
+    .. 2**32, so no sum of fewer than 2**31 rows overflows.
     """
     most = max(int(values.max(initial=0)), -int(values.min(initial=0)))
     if most * len(values) <= LARGEST_INTEGER:
@@ -176,7 +176,8 @@ def _largest(groups: Numbers, counts: Numbers, values: Array) -> Array:
 
 
 def _comparable(values: Array) -> Array:
-    """Reals with one zero, as which of two equal cells is found depends on the order of rows; booleans as integers."""
+    """Return reals with a single zero, since otherwise the order of rows decides between equal cells; booleans as
+    integers."""
     return values + 0.0 if values.dtype.kind == "f" else values.astype(np.int64, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a privacy unit are counted where it has more than its limits allow."""
+"""Selection of the rows of a privacy unit that exceeds its contribution bounds."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True, repr=False)
 class UnitRows:
-    """For every row its unit, its group where all rows of a unit in so many groups count (`groups`), and where rows are
-    limited as well (`rows`). Rows that are left out have the group `cells`."""
+    """The unit of every row, its group if only groups are limited (`groups`), and its group if rows are limited as well
+    (`rows`). Dropped rows have the group `cells`."""
 
     units: NDArray[Any]
     groups: Numbers
     rows: Numbers
     by_pairs: bool = False
-    """Whether some part adds values up inside units."""
+    """Whether some part sums values inside units."""
     found: dict[str, UnitPairs] = field(default_factory=dict)
 
     def pairs(self) -> UnitPairs:
-        """The pairs of units and groups, found once for all parts of a plan."""
+        """Return the pairs of units and groups, computed once for all parts of a plan."""
         if "pairs" not in self.found:
             self.found["pairs"] = UnitPairs.of(self.units, self.groups)
         return self.found["pairs"]
 
 
 def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups | None, key: bytes) -> UnitRows:
-    """Bound what each unit contributes, by its own rows and the key alone (see `keep_rows`, `keep_groups`).
+    """Bound the contribution of each unit, using only its own rows and the key (see `keep_rows`, `keep_groups`).
 
-    Parts of units take every row in the groups that are kept; where there are some, rows are chosen in those groups, so
-    that one unit is in no more groups than its limit by all parts together."""
-    assert rows.units is not None  # who has no units has no limits either
+    Parts over units use every row in the kept groups. If there are such parts, rows are chosen within those groups, so
+    that one unit stays within its limit of groups over all parts together."""
+    assert rows.units is not None  # without units there are no limits
     units = rows.units.numbers()
     cells = groups.cells if groups else 1
     places = np.flatnonzero(codes < cells)
@@ -69,7 +69,7 @@ def choose_rows(plan: ExactPlan, rows: Relation, codes: Numbers, groups: Groups 
         ask = RowHashes(plan, rows, codes, groups, key, places)
         by = _at(codes, places) if groups is not None else None
         limits = plan.limits
-        if limits.groups >= cells:  # nobody is in more groups than there are
+        if limits.groups >= cells:  # no unit is in more groups than exist
             limits = replace(limits, groups=limits.rows)
         kept = keep_rows(_at(units, places), by, limits, ask, rows.units.count)
         if kept is not None:
@@ -86,8 +86,8 @@ def _at(units: NDArray[Any], places: Numbers) -> Numbers:
 
 @dataclass(frozen=True, repr=False)
 class RowHashes:
-    """Keyed hashes of some of the rows at `places`: of (unit, group, what the row contributes), and of (unit, group).
-    They are of values, so that neither the order of rows nor those of others play a part."""
+    """Keyed hashes of some of the rows at `places`: of (unit, group, contribution), and of (unit, group). They hash
+    values, so neither the order of rows nor other rows matter."""
 
     plan: ExactPlan
     rows: Relation
@@ -97,19 +97,19 @@ class RowHashes:
     places: Numbers
 
     def of_groups(self, asked: Numbers) -> Hashes:
-        """The hashes of (unit, group)."""
+        """Return the hashes of (unit, group)."""
         return numbers_of(self._begun(self.places[asked]), self._key.of_groups)
 
     def of_rows(self, asked: Numbers) -> Hashes:
-        """The hashes of (unit, group, what the row contributes)."""
+        """Return the hashes of (unit, group, contribution)."""
         places = self.places[asked]
         own, chosen = self._begun(places), self.rows.at(places)
-        for each in contributed(self.plan):  # one after the other: of no more columns at once than of one
+        for each in contributed(self.plan):  # one at a time, so that only one column is in memory
             own = combine(self._key, [own, hash_vector(self._key, self._cells(each, chosen), each.limbs)])
         return numbers_of(own, self._key.lanes)
 
     def __call__(self, asked: Numbers) -> Sequence[Hashes]:
-        """Both, of rows and of groups; whichever is read is computed."""
+        """Return the hashes of rows and of groups; each is computed when it is read."""
         return _RowAndGroupHashes(self, asked)
 
     @property
@@ -117,15 +117,15 @@ class RowHashes:
         return hash_key(self.key)
 
     def _begun(self, places: Numbers) -> HashedRows:
-        """The polynomials of (unit, group)."""
-        assert self.rows.units is not None  # as the caller of this module saw
+        """Return the polynomials of (unit, group)."""
+        assert self.rows.units is not None  # checked by the caller of this module
         unit = self.rows.units.hashes(self._key, places)
         if self.groups is None:
             return unit
         return combine(self._key, [unit, self._of_groups(self.groups, self.codes[places])])
 
     def _cells(self, reading: HashInput, rows: Relation) -> Vector:
-        """What rows contribute of one reading."""
+        """Return the rows' contributions of one reading."""
         of = reading.of
         if isinstance(of, LatticeSum):
             vector = evaluated(of.value, rows)
@@ -152,7 +152,7 @@ class RowHashes:
 
 
 class _RowAndGroupHashes(Sequence[Hashes]):
-    """The hashes of some rows, and those of their groups."""
+    """The hashes of some rows and of their groups, computed on access."""
 
     def __init__(self, hashes: RowHashes, asked: Numbers) -> None:
         self._of = (hashes.of_rows, hashes.of_groups)
@@ -166,7 +166,7 @@ class _RowAndGroupHashes(Sequence[Hashes]):
 
 
 def _named(key: GroupKey, cells: Vector) -> Vector:
-    """A key of groups as it is hashed: by its place in a public list, else by its value."""
+    """Return a group key as it is hashed: its index in a public list, or else its value."""
     if key.values is None:
         return cells
     kind = key.expr.type

@@ -1,17 +1,17 @@
-"""One privacy unit whose rows make more in a join than are to be held at once: run block by block.
+"""Blockwise execution for a privacy unit whose rows exceed the memory limit of a join.
 
-What is kept of a unit beyond its limits is the same as if all of its rows had been there at once. The groups kept are
-those of the least hashes: the least of two sets of groups are among the least of each. The rows kept, at most R in all
+The rows kept of a unit beyond its limits are the same as if all of its rows were present at once. The kept groups are
+those of the least hashes: the least of two sets of groups are among the least of each. The kept rows, at most R in all
 and r in each group, are a basis of least weight of a laminar matroid (Edmonds, "Matroids and the greedy algorithm",
-1971): a row is kept just where fewer than r rows of its group, and fewer than R of those that are kept in their groups,
-come before it by hash. More rows only raise both counts, so a row that falls out of some blocks' rows would have fallen
-out of all of them, and those that stay can be chosen from the ones that stayed of each block. Equal hashes go by the
-order of the unit's own rows, in which blocks come. So what is kept is a function of the unit's rows and the key, as
-`bounding` wants it, and the size of a block does not enter.
+1971). A row is kept just if fewer than r rows of its group, and fewer than R of those kept in their groups, come before
+it by hash. More rows only raise both counts, so a row that is dropped from some blocks' rows would be dropped from all
+of them. So the final rows can be chosen from the ones kept in each block. Ties go by the order of the unit's own rows,
+in which blocks come. So the kept rows are a function of the unit's rows and the key, as `bounding` requires, and do not
+depend on the block size.
 
-Rows are needed at once where a unit's are asked about (EXISTS, IN), stand right of a join, are grouped or stand in
-windows. A unit that has more than `MOST_WHOLE` of them there, by a join, is left out of the answer: it follows from its
-own rows.
+All rows are needed at once if a unit's rows are the subject of EXISTS or IN, the right side of a join, grouped, or in
+windows. A unit with more than `MOST_WHOLE` such rows, after a join, is dropped from the answer; this depends only on
+its own rows.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ from dpsql.schema.frozen import dataclass
 
 Hashes = NDArray[np.uint64]
 MOST_WHOLE = 1 << 22
-"""Rows of one unit that stand together where they are needed at once. No slice holds so many, so that it is the same
-units that are left out, whatever the size of slices."""
+"""Most rows of one unit that are held at once. Every slice holds fewer, so the same units are dropped for any slice
+size."""
 
 
 class Run(Protocol):
-    """A plan over rows that are there at once."""
+    """A plan over rows that are all in memory."""
 
     groups: Groups | None
 
     def codes(self) -> Codes:
-        """The group of every row; the number of groups for rows that are left out."""
+        """Return the group of every row; the number of groups for dropped rows."""
 
     def partial(self) -> Partial:
-        """The exact answer, to be added to others."""
+        """Return the exact answer, to be added to others."""
 
     def table(self) -> ExactTable:
-        """The exact answer."""
+        """Return the exact answer."""
 
 
 Engine = Callable[[ExactPlan, Relation, Sequence[Expr], bytes], Run]
@@ -76,7 +76,7 @@ Engine = Callable[[ExactPlan, Relation, Sequence[Expr], bytes], Run]
 
 @dataclass(frozen=True, repr=False)
 class Work:
-    """A plan, the source of its rows below the filters (`predicates`), the hash key, and what runs them."""
+    """A plan, the source of its rows below the filters (`predicates`), the hash key, and the engine."""
 
     plan: ExactPlan
     source: Source
@@ -90,8 +90,8 @@ class Work:
 
 
 def add_unit(totals: Totals, work: Work, most: int) -> None:
-    """Add what the one unit comes to whose rows the database gives; at most `most` rows are made at once, unless a
-    single row makes more."""
+    """Add the contribution of the one unit whose rows the database holds. At most `most` rows are made at once, unless
+    a single row makes more."""
     plan, database = work.plan, work.database
     database.most, database.most_alike = MOST_WHOLE, 0
     try:
@@ -107,7 +107,7 @@ def add_unit(totals: Totals, work: Work, most: int) -> None:
 
 
 class _LargeUnit:
-    """A unit with limits; the same steps as `choose_rows`."""
+    """A unit with contribution bounds; follows the steps of `choose_rows`."""
 
     def __init__(self, work: Work, blocks: Callable[[], Iterator[Relation]]) -> None:
         self.work, self.plan, self.blocks = work, work.plan, blocks
@@ -128,7 +128,7 @@ class _LargeUnit:
             self._add_unit(totals, for_unit)
 
     def _kept_groups(self, limits: ContributionBound | None) -> tuple[_Groups | None, _Groups | None]:
-        """The groups in which the unit counts as one, and those in which its rows count; None: all."""
+        """Return the kept groups for parts over units, and those for parts over rows; None: all."""
         for_unit = self.plan.groups if self.of_unit and self.plan.keys else None
         fewer = limits.groups if limits is not None and self.plan.keys and limits.groups < limits.rows else None
         wanted = [most for most in (for_unit, fewer) if most is not None]
@@ -146,14 +146,14 @@ class _LargeUnit:
             totals.add(self._answer(plan, block.rows.at(block.inside(groups))), list(self.of_rows))
 
     def _add_rows(self, totals: Totals, chosen: Mapping[int, Codes]) -> None:
-        """The chosen rows, by block."""
+        """Add the chosen rows, by block."""
         plan = self._row_plan()
         for number, rows in enumerate(self.blocks()) if chosen else ():
             if number in chosen:
                 totals.add(self._answer(plan, rows.at(chosen[number])), list(self.of_rows))
 
     def _add_unit(self, totals: Totals, groups: _Groups | None) -> None:
-        """What the unit adds to its groups as one."""
+        """Add the unit's contribution to parts over units."""
         plan = replace(self.bare, parts=tuple(each for part in self.of_unit.values() for each in _sums_of(part)))
         sums = Totals(plan)
         for block in self._seen():
@@ -170,7 +170,7 @@ class _LargeUnit:
             yield _Block(self.plan, rows, run.codes(), run.groups, self.work.key)
 
     def _least_groups(self, most: int) -> list[tuple[GroupName, int]]:
-        """The groups of the least hashes, and these, in their order; of equal ones the first."""
+        """Return the groups of the least hashes with their hashes, in order; ties go to the first."""
         least: dict[GroupName, int] = {}
         for block in self._seen():
             for name, number in block.least_groups(most):
@@ -179,8 +179,8 @@ class _LargeUnit:
         return list(least.items())
 
     def _least_rows(self, limits: ContributionBound, groups: _Groups | None) -> dict[int, Codes]:
-        """The rows of the least hashes, by block."""
-        limits = replace(limits, groups=limits.rows)  # groups are chosen already
+        """Return the rows of the least hashes, by block."""
+        limits = replace(limits, groups=limits.rows)  # groups are already chosen
         chosen = _LeastHashes(limits, grouped=bool(self.plan.keys) and limits.per_group < limits.rows)
         for number, block in enumerate(self._seen()):
             chosen.add(number, block, block.inside(groups))
@@ -198,18 +198,18 @@ class _Block:
         self.places = np.flatnonzero(codes < (groups.cells if groups else 1))
 
     def hashes(self, places: Codes) -> Hashes:
-        """The hashes of rows."""
+        """Return the hashes of rows."""
         return self._hashes(places)(np.arange(len(places)))[0]
 
     def _hashes(self, places: Codes) -> RowHashes:
         return RowHashes(self.plan, self.rows, self.codes, self.groups, self.key, places)
 
     def names(self, codes: Codes) -> list[GroupName]:
-        assert self.groups is not None  # callers ask for groups where there are some
+        assert self.groups is not None  # callers check that there are groups
         return names_of(self.plan, self.groups.values(codes))
 
     def _first_rows(self) -> tuple[Codes, Codes, Hashes]:
-        """The groups that occur, by code, their first rows, and their hashes."""
+        """Return the groups that occur, by code, their first rows, and their hashes."""
         present, first = np.unique(self.codes[self.places], return_index=True)
         rows = self.places[first]
         return present, rows, self._hashes(rows).of_groups(np.arange(len(rows)))
@@ -220,18 +220,18 @@ class _Block:
         return zip(self.names(present[order]), hashes[order].tolist(), strict=True)
 
     def inside(self, groups: _Groups | None) -> Codes:
-        """The rows in these groups."""
+        """Return the rows in these groups."""
         if groups is None:
             return self.places
         present, _, hashes = self._first_rows()
-        likely = np.isin(hashes, np.array(list(groups.values()), dtype=np.uint64))  # names are slower to make
+        likely = np.isin(hashes, np.array(list(groups.values()), dtype=np.uint64))  # hashes are faster than names
         wanted = np.zeros(len(present), dtype=bool)
         wanted[likely] = [name in groups for name in self.names(present[likely])]
         return self.places[np.isin(self.codes[self.places], present[wanted])]
 
 
 class _LeastHashes:
-    """The rows of the least hashes among those of the blocks so far."""
+    """The rows of the least hashes in the blocks so far."""
 
     def __init__(self, limits: ContributionBound, *, grouped: bool) -> None:
         self.limits = limits
@@ -257,7 +257,7 @@ class _LeastHashes:
             self._forget(kept)
 
     def _forget(self, kept: Codes) -> None:
-        """Number anew the groups that still have rows."""
+        """Renumber the groups that still have rows."""
         present, self._groups = np.unique(self._groups[kept], return_inverse=True)
         place = {int(number): at for at, number in enumerate(present)}
         self._numbers = {name: place[number] for name, number in self._numbers.items() if number in place}
@@ -269,16 +269,16 @@ class _LeastHashes:
 
 
 def _sums_of(part: Part) -> tuple[Part, Part]:
-    """What a part of units adds up of the rows of one, and how many rows it counts."""
+    """Return the row sum that a part over units needs of one unit, and the row count."""
     if isinstance(part, CountUnits | UnitWeights | AllUnits):
         rows = CountRows(part.present if isinstance(part, CountUnits) else None)
         return rows, rows
-    assert isinstance(part, UnitTotal | UnitMean)  # the only others
+    assert isinstance(part, UnitTotal | UnitMean)  # the only other parts
     return part.of, part.of if isinstance(part.of, CountRows) else CountRows(part.of.value)
 
 
 def _of_one_unit(parts: Sequence[Part], table: ExactTable) -> ExactTable:
-    """The parts of a unit, from the sums of its rows."""
+    """Compute the parts of one unit from the sums of its rows."""
     rows = table.parts.tolist()
     numbers = [
         _weights(part, rows[2 * at])
@@ -287,23 +287,23 @@ def _of_one_unit(parts: Sequence[Part], table: ExactTable) -> ExactTable:
         for at, part in enumerate(parts)
     ]
     for each, part in zip(numbers, parts, strict=True):
-        if isinstance(part, AllUnits):  # the unit is in every group's number, wherever its rows are
+        if isinstance(part, AllUnits):  # the unit counts in every group, wherever its rows are
             each[:] = [max(each, default=0)] * len(each)
     cells = np.array(numbers, dtype=object).reshape(len(parts), table.groups)
     return ExactTable(table.keys, cells, table.groups)
 
 
 def _weights(part: UnitWeights, counts: list[int]) -> list[int]:
-    """What the unit adds to its groups by weight."""
+    """Return the unit's weighted contribution to its groups."""
     one = weight_of(part.scale, max(1, sum(count > 0 for count in counts)))
     return [one if count else 0 for count in counts]
 
 
 def _one_number(part: Part, total: int, count: int) -> int:
-    """What the unit adds to a group: nothing without rows there."""
+    """Return the unit's contribution to a group; 0 without rows there."""
     if isinstance(part, CountUnits | AllUnits) or not count:
         return min(1, count)
-    assert isinstance(part, UnitTotal | UnitMean)  # the only others
+    assert isinstance(part, UnitTotal | UnitMean)  # the only other parts
     if isinstance(part, UnitMean):
         mean, rest = divmod(total, count)
         total = mean + (2 * rest > count or (2 * rest == count and mean % 2 == 1))

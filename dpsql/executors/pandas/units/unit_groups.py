@@ -1,4 +1,4 @@
-"""Groups of rows inside each privacy unit, one row for each."""
+"""Groups of rows inside each privacy unit, one output row per group."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dpsql.schema.columns import Type
 
 
 def grouped(node: PerUnit, rows: Relation) -> Relation:
-    """One row for each group of these rows, which are kept and somebody's."""
-    units = rows.units  # None: public rows, which are all nobody's
+    """Return one row for each group of these rows, all of which are kept and have a unit."""
+    units = rows.units  # None: public rows, which have no unit
     keys = [key_codes(GroupKey(key, None), rows) for key in node.keys]
     whose = np.zeros(rows.rows, dtype=np.int64) if units is None else units.numbers().astype(np.int64)
     parts = [whose, *(key.read(0, rows.rows) for key in keys)]
     sizes = [1 if units is None else max(1, units.count), *(max(1, len(key.values)) for key in keys)]
-    by = 1 if node.alone else len(parts)  # a unit has one row then, even if bounds make two keys of it
+    by = 1 if node.alone else len(parts)  # then a unit has one row, even if bounds split its key in two
     groups, firsts, size = renumber(parts[:by], sizes[:by])
     makers: dict[str, tuple[Type, Callable[[], Made]]] = {}
     for key, codes, column in zip(keys, parts[1:], node.columns, strict=False):
@@ -45,7 +45,7 @@ def _as_made(cells: Vector, kind: Type) -> Made:
 
 
 def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kind: Type) -> Made:
-    """One exact aggregate of each group inside a unit."""
+    """Compute one exact aggregate of each group inside a unit."""
     argument = each.argument
     if argument is None:
         return aggregate("COUNT", groups, size, None, kind)
@@ -63,7 +63,7 @@ def aggregated(each: Aggregation, rows: Relation, groups: Places, size: int, kin
 
 
 def _extreme_text(each: Aggregation, argument: Expr, rows: Relation, groups: Places, size: int) -> Made:
-    """The least or the largest text of each group, by code points."""
+    """Return the least or the largest text of each group, by code points."""
     encoded = rows.encoded(argument) if isinstance(argument, Column) else encoded_texts(evaluated(argument, rows))
     texts = sorted(set(encoded.dictionary.values.tolist()))
     rank = {text: number for number, text in enumerate(texts)}
