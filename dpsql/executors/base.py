@@ -71,7 +71,8 @@ class Engine(Protocol):
         """Return whether this engine can read such a source if the owner chooses it. Reads nothing but the type."""
 
     def columns(self, source: Any) -> Iterable[StoredColumn]:
-        """Return the columns of a source: names, types and nullability as stored. Reads no row. Raises InvalidSchema."""
+        """Return the columns of a source: names, types and nullability as stored. Reads no row. Raises
+        InvalidSchema."""
 
     def public_frame(self, source: Any, most: int) -> Any:
         """Return the rows of a public table as a DataFrame of at most `most` rows. Raises InvalidSchema."""

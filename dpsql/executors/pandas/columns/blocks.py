@@ -1,7 +1,7 @@
-"""Columns of NumPy, nullable and Arrow arrays, a block at a time, as values of a declared type.
+"""Columns of NumPy, nullable and Arrow arrays as values of a declared type, block by block.
 
-Nothing here fails on a value: NaN and NaT are NULL, and so is a number that does not fit the type. No column is copied
-as a whole. Limits of time are the caller's to enforce: a moment outside the calendar comes as one outside it.
+No value raises an error: NaN and NaT are NULL, and so is a number that does not fit the type. No column is copied as a
+whole. Callers enforce the limits of time: a moment outside the calendar stays outside.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Reader = Callable[[int, int], Vector]
 
 @dataclass(frozen=True)
 class Clock:
-    """What ticks since 1970 mean: their unit, whether they are instants or what some wall clock showed, and in which
-    zone instants are shown (None: UTC)."""
+    """The meaning of ticks since 1970: their unit, whether they are instants or wall clock times, and the zone in which
+    instants are shown (None: UTC)."""
 
     unit: str
     of_instants: bool = False
     zone: str | None = None
     of_dates: bool = False
-    """The column is one of dates, not of times."""
+    """The column holds dates, not times."""
 
 
 _WIDEST = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
@@ -50,8 +50,8 @@ _ABOVE = 2.0**63
 def block_reader(
     series: pd.Series, kind: Type, fill: Key, zone: str | None = None, *, clips: bool = False
 ) -> Reader | None:
-    """A reader of a column of numbers, booleans or times, with `fill` in the cells that are NULL and instants as clocks
-    of a zone show them (None: UTC); None for a column whose cells are something else. clips: as of `read_cells`."""
+    """Return a reader of a column of numbers, booleans or times, with `fill` in NULL cells and instants on the clocks
+    of a zone (None: UTC); None for a column of other cells. clips: see `read_cells`."""
     dtype: Any = series.dtype
     array: Any = series.array
     if isinstance(dtype, pd.ArrowDtype):
@@ -70,8 +70,8 @@ def block_reader(
 def read_objects(
     series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
 ) -> Vector:
-    """The whole of any other column, cell by cell; Arrow's decimals among them, which it turns into floats that are not
-    always the nearest."""
+    """Read any other column as a whole, cell by cell; including Arrow's decimals, which Arrow does not always convert
+    to the nearest float."""
     array: Any = series.array
     starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
     cells = (array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object) for start in starts)
@@ -82,7 +82,7 @@ def read_objects(
 
 
 def _nullable(block: Any) -> tuple[Array, Bools | None]:
-    """The cells of a nullable array, widened, and which are present."""
+    """Return the cells of a nullable array, widened, and a mask of the present ones."""
     missing = np.asarray(block.isna(), dtype=bool)
     kind = block.dtype.kind
     values = block.to_numpy(dtype=_WIDEST[kind], na_value=False if kind == "b" else 0)
@@ -112,8 +112,8 @@ def _clock_of(dtype: Any, zone: str | None = None) -> Clock:
 
 
 def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] | None:
-    """A whole column of numbers, booleans or times as it is stored: the cells, which of them are present (None: all
-    that are not NaN), and what the ticks of times mean. None for any other column, and for floats above 64 bits."""
+    """Return a whole column of numbers, booleans or times as stored: the cells, a mask of the present ones (None: all
+    that are not NaN), and the meaning of ticks. None for any other column, and for floats above 64 bits."""
     dtype: Any = series.dtype
     array: Any = series.array
     clock = _clock_of(dtype) if dtype.kind == "M" else None
@@ -136,7 +136,7 @@ def stored_words(series: pd.Series) -> tuple[Array, Bools | None, Clock | None] 
 
 
 def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools | None]:
-    """The cells of an Arrow column, cast to a type, and which are present."""
+    """Return the cells of an Arrow column, cast to a type, and a mask of the present ones."""
     block = chunks.slice(start, stop - start).cast(wide)
     if block.null_count == 0:
         return block.to_numpy(), None
@@ -145,7 +145,7 @@ def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools 
 
 
 def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips: bool = False) -> Vector:
-    """Numbers and booleans of any NumPy dtype as the type; a cell that does not fit is NULL. clips: as of
+    """Convert numbers and booleans of any NumPy dtype to the type; a cell that does not fit is NULL. clips: see
     `read_cells`."""
     values = laid_out(values)
     if values.dtype.kind == "f":
@@ -168,13 +168,13 @@ def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips:
 
 
 def _whole(values: Array) -> Array:
-    """Whole floats as the nearest integers of 64 bits."""
+    """Return whole floats as the nearest integers of 64 bits."""
     above = values >= _ABOVE
     return np.where(above, np.int64(INT64.upper), np.where(above, 0.0, np.maximum(values, -_ABOVE)).astype(np.int64))
 
 
 def _times(ticks: Array, valid: Bools | None, clock: Clock, kind: Type, fill: Key) -> Vector:
-    """Ticks as days or microseconds, rounded down."""
+    """Convert ticks to days or microseconds, rounded down."""
     ticks = laid_out(ticks).astype(np.int64, copy=False)
     valid = _without(valid, ticks == _NAT)
     a_day = _TICKS_A_DAY[clock.unit]
@@ -192,13 +192,13 @@ def _microseconds(ticks: Array, a_day: int) -> Array:
     if a_day > MICROSECONDS_A_DAY:
         return ticks // (a_day // MICROSECONDS_A_DAY)
     factor = MICROSECONDS_A_DAY // a_day
-    # No product is too large for 64 bits, and what lies outside the calendar stays so, on the clock of any zone too.
+    # No product exceeds 64 bits, and moments outside the calendar stay outside, on the clock of any zone too.
     lowest, highest = int(MICROSECONDS.lower) // factor - 2 * a_day, int(MICROSECONDS.upper) // factor + 2 * a_day
     return np.clip(ticks, lowest, highest) * factor
 
 
 def wall_clock(moments: Array, zone: str) -> Array:
-    """What clocks of a zone show at moments of UTC; far outside the calendar no clock is asked."""
+    """Return the wall clock times of a zone at moments of UTC; moments far outside the calendar are clipped first."""
     from dpsql.schema.zones import offsets_of  # most columns hold no instants
 
     table = offsets_of(zone)
@@ -208,7 +208,7 @@ def wall_clock(moments: Array, zone: str) -> Array:
 
 
 def _without(valid: Bools | None, wrong: Bools) -> Bools | None:
-    """The cells that are present and not wrong; None where that is all of them."""
+    """Return the mask of cells that are present and not wrong; None if that is all."""
     if not wrong.any():
         return valid
     return ~wrong if valid is None else valid & ~wrong

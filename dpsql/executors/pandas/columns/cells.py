@@ -1,4 +1,4 @@
-"""Python objects and texts, cell by cell, as values of a declared type."""
+"""Python objects and texts as values of a declared type, cell by cell."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpsql.schema.columns import Key, Type
 from dpsql.schema.text_values import ReadText
 
 LARGEST_INTEGER = 2**62
-"""Sums are held to it."""
+"""Sums are clipped to it."""
 
 
 def read_cells(
     cells: Iterable[object], kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
 ) -> Vector:
-    """Objects as values of the type, `fill` in the cells that are NULL. No cell raises. clips: whether a number beyond
-    64 bits is the nearest INTEGER, as where bounds are declared, and not NULL."""
+    """Convert objects to values of the type, with `fill` in NULL cells. No cell raises. clips: whether a number beyond
+    64 bits becomes the nearest INTEGER, as with declared bounds, instead of NULL."""
     read = [_read(cell, kind, read_text, zone, clips=clips) for cell in cells]
     valid = np.array([cell is not None for cell in read], dtype=bool)
     values: Array = np.array([fill if cell is None else cell for cell in read], dtype=DTYPES[kind])
@@ -26,7 +26,7 @@ def read_cells(
 
 
 def is_unicode(text: str) -> bool:
-    """No lone surrogates, which are no characters; a cell with one is NULL."""
+    """Return whether a text has no lone surrogates, which are not characters; a cell with one is NULL."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Tables of constants as stores of columns: every engine is handed them as it is handed public tables."""
+"""Tables of constants as stores of columns, passed to every engine like public tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dpsql.schema.columns import Type
 
 
 def constant_stores(sources: Iterable[Source], beside: Iterable[str] = ()) -> dict[str, ColumnStore]:
-    """The stores of the tables of constants that these sources read, by folded name. beside: names of other stores,
-    none of which is one of theirs."""
+    """Return the stores of the tables of constants that these sources read, by folded name. beside: names of other
+    stores, which must differ."""
     tables = {scan.table.name.casefold(): scan.table for source in sources for scan in scans_of(source)}
     found = {name: constant_store(table) for name, table in tables.items() if isinstance(table, ConstantTable)}
     if found.keys() & {name.casefold() for name in beside}:
@@ -27,7 +27,7 @@ def constant_stores(sources: Iterable[Source], beside: Iterable[str] = ()) -> di
 
 
 def constant_store(table: ConstantTable) -> ColumnStore:
-    """The store of a table of constants, made once for each."""
+    """Return the store of a table of constants, created once."""
     store = table.__dict__.get("_store")
     if store is None:
         pairs = zip(table.columns, table.cells, strict=True)
@@ -39,7 +39,7 @@ def constant_store(table: ConstantTable) -> ColumnStore:
 
 
 def _series(cells: Vector, kind: Type) -> pd.Series:
-    """A column as pandas holds it."""
+    """Return a column as a pandas Series."""
     if kind is Type.TEXT:
         return pd.Series(cells_of(cells, kind), dtype=object)
     missing = None if cells.valid is None else ~cells.valid

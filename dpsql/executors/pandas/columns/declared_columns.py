@@ -1,7 +1,7 @@
-"""DataFrame columns as blocks of typed arrays, with the declared facts enforced on every cell.
+"""DataFrame columns as blocks of typed arrays, with the declarations enforced on every cell.
 
-Nothing here fails on a value: a cell that does not fit its column's type is NULL, NaN is NULL, a value outside its
-bounds is clipped, a NULL where the owner says there is none becomes the column's default.
+No value raises an error: a cell that does not fit its column's type is NULL, NaN is NULL, a value outside its bounds is
+clipped, and a NULL in a column declared NOT NULL becomes the column's default.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from dpsql.schema.text_values import EXACT_READERS, READERS
 
 
 class ColumnStore:
-    """The columns of one frame under one schema. Holds a shallow copy: pandas writes to the frame move away from it.
+    """The columns of one frame under one schema. Holds a shallow copy, so later pandas writes to the frame do not
+    affect it.
 
-    What is found of a column is remembered for the life of the store: codes of texts, numbers read from objects, codes
-    of numbers as keys, and whether all its cells lie inside the bounds.
+    Results about a column are cached for the life of the store: codes of texts, numbers read from objects, codes of
+    numbers as keys, and whether all cells are within the bounds.
     """
 
     def __init__(self, frame: pd.DataFrame, schema: TableSchema) -> None:
@@ -43,29 +44,29 @@ class ColumnStore:
         self._inside: dict[str, bool] = {}
         self._identified: dict[str, tuple[Codes, Vector]] = {}
         self.led: dict[tuple[str, str, str], tuple[list[Callable[[], ColumnStore | None]], NDArray[Any]]] = {}
-        """Of a column, a table and its key: which of that table's rows each row leads to (see `Database`)."""
+        """For a column, a table and its key: the row of that table that each row leads to (see `Database`)."""
 
     @property
     def source(self) -> pd.DataFrame:
-        """What the store holds the columns of."""
+        """The frame of the store."""
         return self.frame
 
     def stamps(self) -> object:
-        """As of `Store`: rows are here."""
+        """See `Store`: rows are in this process."""
         return ()
 
     def column(self, name: str) -> ColumnSchema:
         return self.schema.by_name[name.casefold()]
 
     def series(self, name: str) -> pd.Series:
-        """A column as it is stored. pandas makes a new object each time that it is asked for one."""
+        """Return a column as stored; cached, since pandas makes a new object on each access."""
         found = self._series.get(name)
         if found is None:
             found = self._series[name] = self.frame[name]
         return found
 
     def share_caches(self, other: ColumnStore) -> None:
-        """Take over what is known of columns whose cells are, by identity of their memory, the same in both frames."""
+        """Take over cached results for columns whose cells occupy the same memory in both frames."""
         pairs = [(getattr(self, word), getattr(other, word)) for word in _CACHES]
         found = {name for _, theirs in pairs for name in theirs}
         for name in found & set(self.frame.columns):
@@ -75,7 +76,7 @@ class ColumnStore:
                         mine[name] = theirs[name]
 
     def reader(self, name: str) -> Reader:
-        """A function (start, stop) -> the typed, enforced block of those rows."""
+        """Return a function (start, stop) -> the typed block of those rows with the declarations enforced."""
         column = self.column(name)
         if column.type is Type.TEXT or (column.type is not Type.OTHER and is_coded(self.series(name).dtype)):
             encoded = self.encoded(name)
@@ -93,7 +94,7 @@ class ColumnStore:
         return block_reader(series, column.type, default_value(column), column.zone, clips=column.clips)
 
     def encoded(self, name: str) -> EncodedColumn:
-        """A column of texts, or one that is held as codes, by its distinct values."""
+        """Return a column of texts, or one stored as codes, by its distinct values."""
         if name not in self._encoded:
             column = self.column(name)
             texts = encode(
@@ -104,7 +105,7 @@ class ColumnStore:
         return self._encoded[name]
 
     def numbered(self, name: str) -> tuple[Codes, Vector]:
-        """A column of numbers as codes into its distinct values, NULL being one of them."""
+        """Return a column of numbers as codes into its distinct values, including NULL."""
         if name not in self._numbered:
             kind, read = self.column(name).type, self.reader(name)
             close = numbered_integers(read, self.rows) if DTYPES[kind] == np.int64 else None
@@ -112,15 +113,15 @@ class ColumnStore:
         return self._numbered[name]
 
     def is_plain(self, name: str) -> bool:
-        """Whether the cells of a column that expressions compare are those that tell units apart, but for integers
-        beyond INTEGER's range: by schema and dtype, not by its cells. Decimals are compared as doubles, and times as
-        microseconds of a wall clock."""
+        """Return whether expressions compare the cells of a column exactly as privacy unit keys, except integers beyond
+        INTEGER's range: by schema and dtype, not by cells. Decimals are compared as doubles, and times as microseconds
+        of a wall clock."""
         column, dtype = self.column(name), cast(Any, self.series(name).dtype)
         doubles = dtype.kind == "f" and dtype.itemsize <= _DOUBLE
         return self.is_bare(name) and (column.type in _TOLD_ALIKE or (column.type is Type.REAL and doubles))
 
     def is_bare(self, name: str) -> bool:
-        """Whether nothing is declared of a column that could change a cell."""
+        """Return whether no declaration of a column could change a cell."""
         column, dtype = self.column(name), self.series(name).dtype
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iub"
         if column.type.opaque or column.wide or column.cell_format is not None:
@@ -128,9 +129,9 @@ class ColumnStore:
         return column.bounds is None and (column.nullable or whole)
 
     def identified(self, name: str) -> tuple[Codes, Vector]:
-        """A column of privacy units, or of keys that lead to them, as codes into its distinct values, -1 or the code of
-        a NULL for nobody's: by what is stored (see `identity`), whatever bounds and defaults are declared
-        and whatever range an expression holds its cells to."""
+        """Return a column of privacy units, or of keys that lead to them, as codes into its distinct values; -1 or the
+        code of a NULL is no unit. Uses the stored values (see `identity`), regardless of declared bounds and defaults
+        and of the range of expressions."""
         if name not in self._identified:
             self._identified[name] = self._identify(name)
         return self._identified[name]
@@ -150,7 +151,7 @@ class ColumnStore:
         return np.where(codes < 0, np.int32(len(values)), codes), Vector(np.append(values, null), present)
 
     def _read_once(self, name: str) -> Vector:
-        """A column of Python objects declared as numbers, booleans or times: read cell by cell, once."""
+        """Read a column of Python objects declared as numbers, booleans or times, cell by cell, once."""
         if name not in self._converted:
             column = self.column(name)
             read = read_objects(
@@ -161,8 +162,8 @@ class ColumnStore:
         return self._converted[name]
 
     def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
-        """The reader with the declared facts enforced. Once no cell of all the rows was found outside the bounds, they
-        are not looked at again."""
+        """Return the reader with the declarations enforced. Once all rows were found to be within the bounds, they are
+        not checked again."""
         inside = _InBoundsRows(self.rows)
 
         def enforced(start: int, stop: int) -> Vector:
@@ -178,7 +179,7 @@ class ColumnStore:
 
 
 class _InBoundsRows:
-    """The rows that were found to lie inside the bounds, block by block, in any order and from any thread."""
+    """The rows found to be within the bounds, block by block, in any order and from any thread."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -187,7 +188,7 @@ class _InBoundsRows:
         self._lock = Lock()
 
     def all_with(self, start: int, stop: int) -> bool:
-        """Whether, with these, all rows were."""
+        """Add these rows; return whether all rows are now known."""
         with self._lock:
             self._later[start] = stop
             while self._first_unknown in self._later:
@@ -196,7 +197,7 @@ class _InBoundsRows:
 
 
 def _texts_apart(encoded: EncodedColumn) -> tuple[Codes, Vector]:
-    """Texts as codes, one for each text, -1 for NULL; a dictionary may hold a text twice."""
+    """Return texts as codes, one for each text, -1 for NULL; a dictionary may hold a text twice."""
     cells, valid = encoded.dictionary.values[:-1].tolist(), encoded.dictionary.where_valid()[:-1].tolist()
     seen: dict[object, int] = {}
     numbers = [seen.setdefault(cell, len(seen)) if present else -1 for cell, present in zip(cells, valid, strict=True)]
@@ -212,12 +213,12 @@ _CACHES = ("_encoded", "_converted", "_numbered", "_inside", "_identified")
 
 
 def _reader_of(column: ColumnSchema, *, exact: bool = False) -> Callable[[str], Key]:
-    """How a text of the column is read. exact: for privacy unit keys."""
+    """Return the parser of the column's texts. exact: for privacy unit keys."""
     clips = column.clips and column.type is Type.INTEGER and not exact
     if column.cell_format is None:
         read = (EXACT_READERS if exact or clips else READERS)[column.type]
     else:
-        from dpsql.schema.formatted_values import text_reader  # few columns are written in a way of their own
+        from dpsql.schema.formatted_values import text_reader  # few columns have a format of their own
 
         read = text_reader(column.type, column.cell_format, exact=exact or clips)
     return (lambda text: _nearest(read(text))) if clips else read
@@ -228,7 +229,7 @@ def _nearest(number: Key) -> Key:
 
 
 def default_value(column: ColumnSchema) -> Key:
-    """What a NULL becomes where the owner declared that there is none: first key, lower bound, or the type's zero."""
+    """Return the replacement for NULL in a NOT NULL column: first key, lower bound, or the type's zero."""
     if column.keys and column.keys[0] is not None:
         return column.keys[0]
     if column.bounds is not None:
@@ -255,7 +256,7 @@ def _presence(series: pd.Series) -> Vector:
 
 
 def _declared(vector: Vector, column: ColumnSchema) -> Vector:
-    """Bounds and declared nullability, on every cell; NULL cells hold the column's default."""
+    """Apply bounds and declared nullability to every cell; NULL cells hold the column's default."""
     return _present(_enforce(vector, column), column)
 
 
@@ -264,7 +265,7 @@ def _present(vector: Vector, column: ColumnSchema) -> Vector:
 
 
 def _enforce(vector: Vector, column: ColumnSchema) -> Vector:
-    """The declared bounds, or those of the type itself, on every cell."""
+    """Apply the declared bounds, or those of the type, to every cell."""
     limits = column.bounds or _LIMITS.get(column.type)
     return vector if limits is None else Vector(clip(vector.values, limits.lower, limits.upper), vector.valid)
 
@@ -273,10 +274,10 @@ _LIMITS = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
 
 
 def clip(values: Array, lower: Number, upper: Number) -> Array:
-    """The values held between two limits; the same array when all are inside, which is quicker to see than to write.
+    """Clip the values to two limits; return the same array if all are inside, since checking is faster than writing.
 
-    A cell inside keeps its bits either way, -0.0 at the limit 0.0 too: so that another row's, outside, does not change
-    it."""
+    A cell inside keeps its bits either way, also -0.0 at the limit 0.0, so that another row outside does not change it.
+    """
     if not len(values) or (values.min() >= lower and values.max() <= upper):
         return values
     clipped = np.clip(values, lower, upper)
@@ -286,7 +287,7 @@ def clip(values: Array, lower: Number, upper: Number) -> Array:
 
 
 def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
-    """The integers that the rows of a block add; cells of NULL hold some integer of the range."""
+    """Return the integers that the rows of a block add; NULL cells hold some integer of the range."""
     values: Any = vector.values
     if part.whole:
         clipped = clip(values.astype(np.int64, copy=False), int(part.lower), int(part.upper))
@@ -297,27 +298,27 @@ def lattice_steps(part: LatticeSum, vector: Vector) -> NDArray[np.int64]:
     steps = clipped - part.origin
     steps *= part.steps_per_unit
     np.rint(steps, out=steps)
-    if not (len(steps) and steps.min() >= part.least and steps.max() <= part.most):  # NaN is neither
+    if not (len(steps) and steps.min() >= part.least and steps.max() <= part.most):  # NaN fails both
         steps = np.clip(np.where(np.isfinite(steps), steps, 0), part.least, part.most)
     return steps.astype(np.int64)
 
 
-# Whether two columns are the same cells: by where they lie in memory, without a look at them.
+# Whether two columns share their cells: by memory address, without reading them.
 
 
 def same_memory(a: pd.Series, b: pd.Series) -> bool:
-    """True when both are the same cells of the same memory. One of them is held by a shallow copy, and pandas copies
-    before it writes to shared memory, so equal addresses mean equal contents."""
+    """Return whether both series are the same cells in the same memory. One of them is held by a shallow copy, and
+    pandas copies before it writes to shared memory, so equal addresses mean equal contents."""
     here = _identity(a)
     return here is not None and here == _identity(b)
 
 
 def _identity(series: pd.Series) -> object:
-    """Everything that says where a column's cells lie; None where it cannot be said. Both columns must be alive, or one
-    could lie where the other has been."""
+    """Return the memory addresses of a column's cells, or None if they are unknown. Both columns must be alive:
+    otherwise one could reuse the other's memory."""
     array: Any = series.array
     kind, dtype = type(array), series.dtype
-    if issubclass(kind, pd.Categorical):  # an Index cannot be changed: renamed categories are another one
+    if issubclass(kind, pd.Categorical):  # an Index is immutable: renamed categories are another one
         return "category", _place(array.codes), id(array.categories)
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         return dtype, [_chunk(chunk) for chunk in array.__arrow_array__().chunks]

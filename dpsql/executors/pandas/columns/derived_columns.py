@@ -1,4 +1,4 @@
-"""Columns that a query makes: marks, aggregates of each unit, unions."""
+"""Columns derived by a query: marks, aggregates of each unit, unions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Made = Vector | EncodedColumn
 
 
 class DerivedColumns:
-    """Columns by name, each made when it is first read: texts as codes, anything else as one vector."""
+    """Columns by name, each computed when it is first read: texts as codes, anything else as one vector."""
 
     def __init__(self, rows: int, makers: Mapping[str, tuple[Type, Callable[[], Made]]]) -> None:
         self._rows = rows
@@ -53,7 +53,7 @@ class DerivedColumns:
 
 
 def encoded_texts(vector: Vector) -> EncodedColumn:
-    """Texts by their distinct values."""
+    """Encode texts by their distinct values."""
     cells = vector.values.copy()
     cells[~vector.where_valid()] = None
     codes, texts = pd.factorize(cells)
@@ -64,7 +64,7 @@ def encoded_texts(vector: Vector) -> EncodedColumn:
 
 
 def joined_texts(parts: list[EncodedColumn]) -> EncodedColumn:
-    """Texts of several columns one after the other; their dictionaries as well."""
+    """Concatenate the texts of several columns, and their dictionaries."""
     codes, values, valid, size = [], [], [], 0
     for part in parts:
         cells = part.dictionary

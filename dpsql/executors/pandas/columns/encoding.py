@@ -25,8 +25,8 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, repr=False)
 class EncodedColumn:
-    """A column as codes into its distinct values; -1 is NULL, and indexes the extra last slot of `dictionary`. Two
-    values of a dictionary may be the same."""
+    """A column as codes into its distinct values; -1 is NULL, and indexes the extra last slot of `dictionary`. A
+    dictionary may hold a value twice."""
 
     codes: Codes
     dictionary: Vector
@@ -35,8 +35,8 @@ class EncodedColumn:
 
 
 def is_coded(dtype: object) -> bool:
-    """Whether a column of this dtype is read by its distinct values whatever its declared type: categories,
-    dictionaries and texts, which are few."""
+    """Return whether a column of this dtype is read by its distinct values, whatever its declared type: categories,
+    dictionaries and texts, which have few."""
     return _is_dictionary(dtype) or _is_arrow_text(dtype) or isinstance(dtype, pd.CategoricalDtype | pd.StringDtype)
 
 
@@ -49,7 +49,7 @@ _ARROW_TEXTS = ("string", "large_string", "string_view", *_ARROW_UUIDS)
 
 
 def _is_arrow_text(dtype: object) -> bool:
-    """Whether the texts of a column lie in an Arrow array: as bytes, which need not be valid UTF-8, or as UUIDs."""
+    """Return whether the texts of a column are in an Arrow array: as bytes, which may be invalid UTF-8, or as UUIDs."""
     if isinstance(dtype, pd.StringDtype):
         return dtype.storage == "pyarrow"
     return isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in _ARROW_TEXTS
@@ -58,7 +58,8 @@ def _is_arrow_text(dtype: object) -> bool:
 def encode(
     series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
 ) -> EncodedColumn:
-    """The codes of a column of texts or of one that `is_coded`, and its values as the type, `fill` where NULL."""
+    """Return the codes of a column of texts or of one that `is_coded`, and its values as the type, with `fill` for
+    NULL."""
     codes, values = codes_of(series)
     cells = _values_of(values, kind, fill, read_text, zone, clips=clips)
     null: Array = np.empty(1, dtype=cells.values.dtype)
@@ -68,7 +69,7 @@ def encode(
 
 
 def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """A code for each cell, and the values that codes stand for. An object's code stands for its text: no object is
+    """Return a code for each cell, and the values of the codes. An object's code stands for its text: no object is
     hashed or compared."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         categories = series.cat.categories
@@ -94,14 +95,14 @@ def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
 
 
 def _is_of_numbers(dtype: object) -> bool:
-    """Whether whole numbers are stored, which text can be declared to be read of."""
+    """Return whether whole numbers are stored, which may be declared as text."""
     decimals = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("decimal")
     return getattr(dtype, "kind", "") in "iu" or decimals
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """Codes of an Arrow dictionary, whose chunks may number their values differently: one list of values after the
-    other."""
+    """Return the codes of an Arrow dictionary, and the concatenated values of its chunks, which may number them
+    differently."""
     dtype, array = cast(Any, series.dtype), cast(Any, series.array)
     codes, values = _codes_of_dictionary_chunks(array.__arrow_array__().chunks)
     none = pd.Series([], dtype=pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
@@ -110,8 +111,8 @@ def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
 
 
 def _codes_of_dictionary_chunks(chunks: Iterable[Any]) -> tuple[Codes, list[Any]]:
-    """Codes of the chunks of an Arrow dictionary, and the arrays of values that they stand for, laid one after the
-    other."""
+    """Return the codes of the chunks of an Arrow dictionary, and the arrays of their values; codes index the
+    concatenation."""
     codes: list[Any] = [np.zeros(0, dtype=np.int32)]
     values: list[Any] = []
     first = 0
@@ -125,7 +126,7 @@ def _codes_of_dictionary_chunks(chunks: Iterable[Any]) -> tuple[Codes, list[Any]
 
 
 def _decoded(codes: Codes, values: pd.Series) -> tuple[Codes, pd.Series]:
-    """The codes and the values, which are no codes themselves and no texts of Arrow."""
+    """Return the codes with plain values, neither coded nor Arrow texts."""
     if not is_coded(values.dtype):
         return codes, values
     places, inner = codes_of(values)
@@ -133,8 +134,8 @@ def _decoded(codes: Codes, values: pd.Series) -> tuple[Codes, pd.Series]:
 
 
 def _codes_of_arrow_texts(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """Codes of a column of Arrow's texts, by their bytes: Arrow does not check that these are UTF-8. Bytes that are not
-    have the value None. Of a UUID the text is that of its 128 bits."""
+    """Return the codes of a column of Arrow texts, by their bytes: Arrow does not check that they are UTF-8. Invalid
+    bytes have the value None. The text of a UUID is that of its 128 bits."""
     import pyarrow as pa  # type: ignore[import-untyped]  # there: the column is Arrow's
 
     array: Any = series.array
@@ -159,7 +160,7 @@ def _decoded_text(cell: bytes) -> str | None:
 
 
 def _number_texts(cells: Iterable[object]) -> tuple[Codes, pd.Series]:
-    """Codes of texts by a dictionary of Python's: slower than pandas' table, and exact."""
+    """Return the codes of texts by a Python dictionary: slower than pandas' table, and exact."""
     from dpsql.executors.pandas.columns.object_values import value_of_object  # most columns hold no objects
 
     seen: dict[str, int] = {}
@@ -176,5 +177,5 @@ def _values_of(
 
 
 def _is_plain(text: str) -> bool:
-    """Neither a lone surrogate nor the way it is written: pandas' hash table takes the one for the other."""
+    """Return whether a text has neither a lone surrogate nor an escaped one: pandas' hash table confuses the two."""
     return "\\u" not in text and is_unicode(text)

@@ -1,7 +1,7 @@
-"""Predicates above joins that look rows up, applied as soon as there is what they read.
+"""Predicates above look-up joins, applied as soon as their columns are available.
 
-A row for which a predicate is not TRUE counts for nothing, so no join need look anything up for it. Only above joins
-that find one row at most for each: whether a unit makes too many pairs in any other join is decided by all of its rows.
+A row for which a predicate is not TRUE contributes nothing, so joins can skip it. This holds only above joins that find
+at most one row for each: in other joins, all rows of a unit decide whether it makes too many pairs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpsql.plan.nodes import Filter, Join, Source
 
 
 class EarlyFilters:
-    """The joins that look rows up and the filters on top of a source, what is below them, and the predicates above."""
+    """The look-up joins and filters on top of a source, the source below them, and the predicates above."""
 
     def __init__(self, source: Source | None, predicates: Sequence[Expr]) -> None:
         self._terms = tuple(predicates)
@@ -28,13 +28,13 @@ class EarlyFilters:
             source = _below(source)
 
     def give_up(self) -> bool:
-        """Apply none from now on, and forget what was; whether there was anything to give up."""
+        """Stop applying predicates and forget the applied ones; return whether there was anything to give up."""
         gave_up = bool(self._nodes)
         self._nodes, self._passed = [], []
         return gave_up
 
     def after(self, node: Source, rows: Relation) -> Relation:
-        """The rows of a node without those that fail a predicate which reads them alone."""
+        """Return the rows of a node that satisfy the predicates which read only these rows."""
         if id(node) not in self._nodes:
             return rows
         if id(node) == self._nodes[-1]:
@@ -47,12 +47,12 @@ class EarlyFilters:
         return _few(rows)
 
     def still_to_pass(self) -> tuple[Expr, ...]:
-        """The predicates that were not applied to the rows of the source that was last made."""
+        """Return the predicates not yet applied to the rows of the last source."""
         return tuple(term for term in self._terms if term not in self._passed)
 
 
 def _below(source: Source) -> Source | None:
-    """What a filter passes or a join looks rows up for; None below anything else."""
+    """Return the input of a filter, or the left side of a look-up join; None for anything else."""
     if isinstance(source, Filter):
         return source.input
     return source.left if isinstance(source, Join) and source.matches == 1 and source.keys else None
@@ -65,7 +65,7 @@ def _passing(term: Expr, rows: Relation) -> Relation:
 
 
 def _few(rows: Relation) -> Relation:
-    """The rows, without those that are not kept where these are most."""
+    """Remove the rows that are not kept if they are the majority."""
     kept = rows.present()
     if kept is None or 2 * int(np.count_nonzero(kept)) > rows.rows:
         return rows

@@ -1,10 +1,10 @@
-"""Joins as lookups of codes: which row of the other side has the same key. No row of any table is copied.
+"""Joins as look-ups of codes: the row of the other side with the same key. No row of any table is copied.
 
-Equality is SQL's, and exact: NULL equals nothing, -0.0 equals 0.0, and an integer equals a real number only where the
-two are the same number (2**53 + 1 is not 2.0**53). Nothing here fails on a value.
+Equality is SQL's, and exact: NULL equals nothing, -0.0 equals 0.0, and an integer equals a real number only if the two
+are the same number (2**53 + 1 is not 2.0**53). No value raises an error.
 
-Every key becomes whole numbers that are the same where the cells are equal. Where those of the right side lie close
-together, one table of positions has a slot for each; else pandas' hash table finds them.
+Every key becomes whole numbers that are equal just where the cells are. If those of the right side lie close together,
+one table of positions has a slot for each; otherwise pandas' hash table finds them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ Positions = NDArray[np.signedinteger[Any]]
 """int32, or int64 above 2**31 rows."""
 BLOCK = 65_536
 _FEW = 1_000_000
-"""Tables of so many slots are made however few the rows are."""
+"""Tables of this many slots are always allocated, even for few rows."""
 
 
 @dataclass(frozen=True, repr=False)
 class KeyColumn:
     """One column of a join key on one side: a cell for each row or, with codes, for each distinct value.
 
-    values: numbers, booleans, days, microseconds or texts, or what tells units apart (see `exact_values`);
-    NaN nowhere; a dictionary may hold the same value twice.
-    codes: for each row the index of its value; -1 is NULL.
+    values: numbers, booleans, days, microseconds or texts, or privacy unit keys (see `exact_values`); never NaN; a
+    dictionary may hold the same value twice. codes: for each row the index of its value; -1 is NULL.
     """
 
     values: Vector
@@ -46,8 +45,8 @@ class KeyColumn:
 
 
 def key_of(encoded: EncodedColumn) -> KeyColumn:
-    """An encoded column as a join key. Where its owner declared that there is no NULL, the code -1 is the default that
-    stands in the dictionary's last slot, and equals what that equals."""
+    """Return an encoded column as a join key. If the column is declared NOT NULL, the code -1 is the default in the
+    dictionary's last slot, and equals whatever the default equals."""
     dictionary, codes = encoded.dictionary, encoded.codes
     if encoded.nulls and dictionary.where_valid()[-1]:
         codes = np.where(codes < 0, np.int32(len(dictionary) - 1), codes)
@@ -55,9 +54,9 @@ def key_of(encoded: EncodedColumn) -> KeyColumn:
 
 
 def match_codes(left: Sequence[KeyColumn], right: Sequence[KeyColumn]) -> tuple[Numbers, Numbers]:
-    """Keys of one or more columns as codes for each row: two codes of the right side, or of both sides, are equal just
-    where all columns are; -1 where any is NULL, and it may be -1 for a left row that equals no right one. Codes lie in
-    0 .. LARGEST - 1, and need not lie close together."""
+    """Return keys of one or more columns as codes for each row. Two codes of the right side, or of both sides, are
+    equal just if all columns are. A code is -1 if any column is NULL, and may be -1 for a left row that equals no right
+    one. Codes lie in 0 .. LARGEST - 1, not necessarily close together."""
     both = [_both_sides(key, other) for key, other in zip(left, right, strict=True)]
     masks = [column.valid for column in both if column.valid is not None]
     rows, valid = len(left[0]), np.logical_and.reduce(masks) if masks else None
@@ -73,11 +72,11 @@ def match_codes(left: Sequence[KeyColumn], right: Sequence[KeyColumn]) -> tuple[
 
 
 def _told_by_one(columns: Sequence[tuple[Numbers, int]], rows: int, valid: Bools | None) -> Numbers | None:
-    """The codes of one column where they tell whole keys apart, None where they do not: where no two right rows, those
-    from `rows` on, are alike in it and differ in another column.
+    """Return the codes of one column if it determines whole keys, otherwise None. It does if no two right rows, those
+    from `rows` on, agree in it and differ in another column.
 
-    A table holds what each of its codes has in the other columns. A left row that has there anything else than the
-    table equals no right row, and gets -1: so it is with a code of no right row, whatever the table holds for it.
+    A table holds the cells of the other columns for each code. A left row whose other cells differ from the table
+    equals no right row, and gets -1. This is also correct for a code of no right row, whatever the table holds for it.
     """
     codes, size = max(columns, key=lambda column: column[1])
     if size > 4 * len(codes) + _FEW:
@@ -97,9 +96,9 @@ def _told_by_one(columns: Sequence[tuple[Numbers, int]], rows: int, valid: Bools
 
 
 def lookup(left: Sequence[KeyColumn], right: Sequence[KeyColumn], order: Array | None = None) -> Positions:
-    """For each left row the position of the right row with the equal key, -1 where there is none.
+    """For each left row return the position of the right row with the equal key, -1 if there is none.
 
-    Of several such rows that with the least rank in `order`, an array over the right rows, is taken, and of those the
+    Of several such rows the one with the least rank in `order`, an array over the right rows, is taken, and of ties the
     first; without an order, the first.
     """
     if len(left) > 1:
@@ -112,12 +111,12 @@ def lookup(left: Sequence[KeyColumn], right: Sequence[KeyColumn], order: Array |
 
 
 def matched(codes_left: Numbers, codes_right: Numbers) -> Bools:
-    """Which left rows have the code of any right row; -1 is the code of none."""
+    """Mark the left rows whose code any right row has; -1 matches nothing."""
     return _occur(codes_left, codes_right[codes_right >= 0] if codes_right.min(initial=0) < 0 else codes_right)
 
 
 def _occur(numbers: Numbers, among: Numbers) -> Bools:
-    """Which numbers occur among others."""
+    """Mark the numbers that occur in `among`."""
     if not len(among):
         return np.zeros(len(numbers), dtype=bool)
     low, size = span(among)
@@ -127,7 +126,7 @@ def _occur(numbers: Numbers, among: Numbers) -> Bools:
         return np.asarray(_of_slots(marks, numbers, low))
     if len(numbers) >= len(among):
         return np.asarray(pd.Index(pd.unique(among)).get_indexer(pd.Index(numbers)) >= 0)
-    places, distinct = pd.factorize(numbers)  # a table of the few
+    places, distinct = pd.factorize(numbers)  # a table of the smaller side
     marks = np.zeros(len(distinct) + 1, dtype=bool)
     marks[pd.Index(distinct).get_indexer(pd.Index(among))] = True
     marks[-1] = False
@@ -135,10 +134,10 @@ def _occur(numbers: Numbers, among: Numbers) -> Bools:
 
 
 class Runs:
-    """The right rows that each left row meets: those with the same code, -1 being the code of none.
+    """The right rows that match each left row: those with the same code; -1 matches nothing.
 
-    The right rows are laid out run by run, one run for each code and each in order of rows; every left row takes its
-    run whole. `pairs`: how many right rows each left row meets.
+    The right rows are laid out in runs, one for each code, in row order; every left row takes its whole run. `pairs`:
+    the number of right rows that match each left row.
     """
 
     def __init__(self, codes_left: Numbers, codes_right: Numbers) -> None:
@@ -148,11 +147,11 @@ class Runs:
         self._laid_out = kept[stable_order(runs, len(firsts))]
         lengths = np.bincount(runs, minlength=len(firsts))
         run = _positions(Vector(codes_left), Vector(codes[firsts]), None)
-        self.pairs: Numbers = np.append(lengths, 0)[run]  # the run -1 is the last, which has no rows
+        self.pairs: Numbers = np.append(lengths, 0)[run]  # the run -1 is the last, which is empty
         self._starts = np.append(np.cumsum(lengths) - lengths, 0)[run]
 
     def expand(self, start: int, stop: int) -> tuple[Numbers, Numbers]:
-        """The positions of all pairs of the left rows start..stop: by left row, then right row."""
+        """Return the positions of all pairs of the left rows start..stop: by left row, then right row."""
         pairs, starts = self.pairs[start:stop], self._starts[start:stop]
         ends = np.cumsum(pairs)
         left_rows = np.repeat(np.arange(start, stop), pairs)
@@ -160,8 +159,8 @@ class Runs:
 
 
 def _numbers(left: Vector, right: Vector) -> tuple[Vector, Vector]:
-    """Cells of both sides as int64, the same where the cells are equal; NULL stays NULL. Those of texts lie close
-    together on the right side."""
+    """Return cells of both sides as int64, the same just where the cells are equal; NULL stays NULL. Those of texts lie
+    close together on the right side."""
     objects = [side.values for side in (left, right) if side.values.dtype == object]
     if len(objects) == 1 and all(isinstance(cell, str) for cell in objects[0]):  # a text equals no number
         return _nulls(len(left)), _nulls(len(right))
@@ -174,7 +173,7 @@ def _nulls(size: int) -> Vector:
 
 
 def _over_rows(cells: Vector, key: KeyColumn) -> Vector:
-    """The numbers of a key's cells, or of its dictionary, for each row."""
+    """Expand the numbers of a key's cells, or of its dictionary, to rows."""
     if key.codes is None:
         return cells
     values = np.append(cells.values, 0)[key.codes]
@@ -186,7 +185,7 @@ def _over_rows(cells: Vector, key: KeyColumn) -> Vector:
 
 
 def _both_sides(key: KeyColumn, other: KeyColumn) -> Vector:
-    """The numbers of one key column for each left row and then for each right row."""
+    """Return the numbers of one key column for each left row and then for each right row."""
     cells, other_cells = _numbers(key.values, other.values)
     left, right = _over_rows(cells, key), _over_rows(other_cells, other)
     values = np.concatenate([left.values, right.values])
@@ -196,14 +195,14 @@ def _both_sides(key: KeyColumn, other: KeyColumn) -> Vector:
 
 
 def _positions(left: Vector, right: Vector, order: Array | None) -> Positions:
-    """For each left number the position of the equal right one, -1 where there is none; NULL equals nothing."""
+    """For each left number return the position of the equal right one, -1 if there is none; NULL equals nothing."""
     keys: Numbers = right.values
     rows: Positions = np.arange(len(keys), dtype=np.int32 if len(keys) <= 2**31 else np.int64)
     if right.valid is not None:
         rows, keys = rows[right.valid], keys[right.valid]
     if len(keys) == 0:
         return np.full(len(left), -1, dtype=rows.dtype)
-    is_dense = span(keys)[1] <= 4 * len(right) + _FEW  # the table is small beside the rows
+    is_dense = span(keys)[1] <= 4 * len(right) + _FEW  # the table is small compared to the rows
     positions: Positions = (_by_table if is_dense else _by_hash)(left.values, keys, rows, order)
     if left.valid is not None:
         np.copyto(positions, -1, where=~left.valid)
@@ -211,11 +210,11 @@ def _positions(left: Vector, right: Vector, order: Array | None) -> Positions:
 
 
 def _by_table(left: Numbers, keys: Numbers, rows: Positions, order: Array | None) -> Positions:
-    """Positions through a table with a slot for each number from the lowest key on, and one for all others."""
+    """Find positions through a table with a slot for each number from the lowest key on, and one for all others."""
     low, size = span(keys)
     table = np.full(size + 1, -1, dtype=rows.dtype)
     slots = keys - low
-    table[slots[::-1]] = rows[::-1]  # of several assignments to one slot the last holds: the first row's
+    table[slots[::-1]] = rows[::-1]  # of several assignments to one slot the last wins: the first row
     if order is not None and np.count_nonzero(table >= 0) < len(keys):
         last = np.argsort(order[rows], kind="stable")[::-1]
         table[slots[last]] = rows[last]
@@ -224,11 +223,10 @@ def _by_table(left: Numbers, keys: Numbers, rows: Positions, order: Array | None
 
 
 def _of_slots(table: Any, numbers: Numbers, low: int) -> Any:
-    """What a table says of numbers: its last slot is for those that are not in it.
+    """Look numbers up in a table, whose last slot is for numbers outside it.
 
-    A number x is in a table of so many others from `low` on just where (x - low) mod 2**64 < size: it is x - low where
-    x >= low, and where x < low it is 2**64 - (low - x) >= 2**63 - low, which is at least size since low + size - 1 <
-    2**63.
+    A number x is in a table of `size` numbers from `low` on just if (x - low) mod 2**64 < size: it is x - low if x >=
+    low, and if x < low it is 2**64 - (low - x) >= 2**63 - low, which is at least size since low + size - 1 < 2**63.
     """
     entries = np.empty(len(numbers), dtype=table.dtype)
     for start in range(0, len(numbers), BLOCK):
@@ -239,7 +237,7 @@ def _of_slots(table: Any, numbers: Numbers, low: int) -> Any:
 
 
 def _by_hash(left: Numbers, keys: Numbers, rows: Positions, order: Array | None) -> Positions:
-    if 2 * len(left) < len(keys):  # a table of the keys that are asked for
+    if 2 * len(left) < len(keys):  # a table of only the keys that the left side has
         asked_for = _occur(keys, left)
         keys, rows = keys[asked_for], rows[asked_for]
     index = pd.Index(keys)
@@ -253,7 +251,7 @@ def _by_hash(left: Numbers, keys: Numbers, rows: Positions, order: Array | None)
 
 
 def _with_none(positions: Positions) -> Positions:
-    """Positions with one slot more, which the index -1 finds: that of no row."""
+    """Append a slot for "no row", which the index -1 finds."""
     longer = np.full(len(positions) + 1, -1, dtype=positions.dtype)
     longer[:-1] = positions
     return longer

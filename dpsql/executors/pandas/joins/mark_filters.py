@@ -1,7 +1,7 @@
-"""Which rows a mark is asked about: those that the predicates above it let pass, so far as its input tells.
+"""The rows that a mark has to decide: those that pass the predicates above it, as far as its input shows.
 
-Rows for which a predicate is not TRUE count for nothing, whatever they are marked with. So a mark may leave them out
-where nothing but predicates and other marks stands above it.
+Rows for which a predicate is not TRUE contribute nothing, whatever their mark. So a mark may skip them if only
+predicates and other marks are above it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MarkFilters:
             source = source.input
 
     def among(self, node: Mark, rows: Relation) -> Bools | None:
-        """Which rows of a mark's input it is asked about; None: all may be."""
+        """Mark the input rows that the mark has to decide; None: all of them."""
         passing: Bools | None = None
         for term in self._terms if id(node) in self._marks else ():
             read = columns(term)

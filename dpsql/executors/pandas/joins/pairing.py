@@ -1,4 +1,4 @@
-"""Two sides brought together: rows beside the rows that they look up, pairs of rows, rows marked by others."""
+"""Joins of two relations: rows with their looked-up rows, pairs of rows, and rows marked by others."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from dpsql.schema.frozen import dataclass
 
 _PAIRS_AT_ONCE = 1 << 22
 MOST_PAIRS = 1 << 22
-"""Pairs of rows that one unit's may make in a join."""
+"""Most pairs of rows that one unit may make in a join."""
 MOST_FANNED_OUT = 1 << 25
-"""Rows that public tables may make of one unit's pairs: what a unit's pairs cost is bounded by it."""
+"""Most rows that public tables may make of one unit's pairs; bounds the cost of the pairs."""
 
 
 class TooManyRows(Exception):
-    """The rows of a join would be more than are to be held at once. It never leaves the executors."""
+    """A join would make more rows than may be held at once. Never leaves the executors."""
 
 
 def most_pairs(fan_out: int) -> int:
-    """How many pairs one unit's rows may make in a join above which public tables make at most `fan_out` rows of each.
+    """Return the most pairs that one unit's rows may make in a join, if public tables above make at most `fan_out` rows
+    of each.
 
-    A limit of declared facts alone, so that whether a unit is within it follows from the unit's own rows."""
+    The limit depends only on declarations, so whether a unit is within it depends only on the unit's own rows."""
     return max(1, min(MOST_PAIRS, MOST_FANNED_OUT // fan_out))
 
 
@@ -53,8 +54,8 @@ def looked_up(node: Join, left: Relation, right: Relation, *, units: bool = Fals
 
 
 def of_the_unit(left: Relation, right: Relation) -> Places | None:
-    """For each left row the one right row of its unit, -1: none; None where a unit has several."""
-    assert left.units is not None  # both sides are people's
+    """For each left row return the one right row of its unit, -1 if there is none; None if a unit has several."""
+    assert left.units is not None  # both sides are private
     assert right.units is not None
     codes = right.units.numbers()
     present = right.present()
@@ -63,7 +64,7 @@ def of_the_unit(left: Relation, right: Relation) -> Places | None:
         return None
     place = np.full(right.units.count + 1, -1)
     place[codes[rows]] = rows
-    assert left.units.values is not None  # so have both a column that tells units
+    assert left.units.values is not None  # so both have a unit column
     assert right.units.values is not None
     same = lookup([KeyColumn(left.units.values)], [KeyColumn(right.units.values)])
     return np.append(place[same], -1)[left.units.numbers()]
@@ -76,7 +77,7 @@ def among_kept(places: Places, kept: Bools | None) -> Places:
 def _keys(
     pairs: tuple[tuple[Expr, Expr], ...], left: Relation, right: Relation, *, units: bool
 ) -> list[tuple[KeyColumn, KeyColumn]]:
-    """The equalities of a join, that of the units among them where both sides have some."""
+    """Return the equalities of a join, including that of the units if both sides have units."""
     keys = [_both_keys(one, other, left, right) for one, other in pairs]
     if units and left.units is not None and right.units is not None:
         keys.insert(0, (left.units.key(), right.units.key()))
@@ -84,14 +85,13 @@ def _keys(
 
 
 def _both_keys(one: Expr, other: Expr, left: Relation, right: Relation) -> tuple[KeyColumn, KeyColumn]:
-    """Both sides of an equality. Between people's rows either both are compared as they are stored or both as
-    expressions read them, which follows from declarations alone: an integer beyond INTEGER's range is not what is read
-    of it. A column of integers and a bare one of reals are compared as stored: the double that is read of a decimal
-    beyond 2^53 is not the integer that the decimal is. Digits of
-    larger integers that are privacy unit keys, and integers that are, are compared as such keys."""
+    """Return both sides of an equality. Between private rows, either both are compared as stored or both as expressions
+    read them, by declarations only: an integer beyond INTEGER's range differs from the value read. A column of integers
+    and a bare one of reals are compared as stored: the double read for a decimal beyond 2^53 differs from the integer.
+    Digits of larger integers that are privacy unit keys, and integers that are such keys, are compared as keys."""
     below = number_below(one), number_below(other)
     if below != (one, other) and left.is_unit(below[0]) and right.is_unit(below[1]):
-        assert left.units is not None  # as both columns tell units
+        assert left.units is not None  # as both columns are unit keys
         assert right.units is not None
         return left.units.key(), right.units.key()
     people = left.units is not None and right.units is not None
@@ -116,7 +116,7 @@ def key_at(key: KeyColumn, places: Places) -> KeyColumn:
 
 
 def beside(left: Relation, right: Relation, places: Places, *, outer: bool) -> Relation:
-    """Each left row beside one right row, or none."""
+    """Put each left row next to one right row, or none."""
     kept = left.kept
     units = left.units
     if not outer:
@@ -148,7 +148,7 @@ class PairingJoin:
         return cls(node, left, right, Runs(*match_codes([key for key, _ in keys], [key for _, key in keys])))
 
     def rows(self, start: int, stop: int) -> Relation:
-        """What becomes of the left rows start..stop."""
+        """Return the joined rows of the left rows start..stop."""
         one, other = self.runs.expand(start, stop)
         if self.node.outer:
             extra = start + np.flatnonzero(self.runs.pairs[start:stop] == 0)
@@ -160,7 +160,7 @@ class PairingJoin:
         return with_presence(self.node, rows, other >= 0)
 
     def in_pieces(self, most: int) -> Iterator[Relation]:
-        """The rows, at most so many at a time unless a single left row makes more; at least one piece."""
+        """Yield the rows, at most `most` at a time unless a single left row makes more; at least one piece."""
         ends = np.cumsum(np.maximum(self.runs.pairs, 1))
         start = 0
         while start < self.left.rows or start == 0:
@@ -171,7 +171,7 @@ class PairingJoin:
 
 
 def multiplied(node: Join, left: Relation, right: Relation, fan_out: int = 1, most: int | None = None) -> Relation:
-    """All pairs of rows with equal keys. Raises TooManyRows where people's rows would make more than `most`."""
+    """Return all pairs of rows with equal keys. Raises TooManyRows if private rows would make more than `most`."""
     meeting = PairingJoin.of(node, left, right.settled())
     if right.units is not None:
         leave_out_heavy_units(left, meeting.runs.pairs, most_pairs(fan_out))
@@ -181,11 +181,12 @@ def multiplied(node: Join, left: Relation, right: Relation, fan_out: int = 1, mo
 
 
 def leave_out_heavy_units(left: Relation, pairs: Numbers, most: int) -> None:
-    """No pairs for the left rows of units whose rows would make more than `most`: else one person's rows could fill the
-    memory, or take hours, and be seen by that. `pairs`: how many each left row makes; changed in place.
+    """Drop the pairs of units whose left rows would make more than `most`: otherwise one person's rows could fill the
+    memory, or take hours, and be noticed by that. `pairs`: how many each left row makes; changed in place.
 
-    It follows from the unit's own rows. A unit each of whose rows meets one other at most makes no more pairs than it
-    has rows and is never left out, so that a look-up, which other people's doubled keys turn into this, gives the same.
+    This depends only on the unit's own rows. A unit whose rows each match at most one other makes no more pairs than it
+    has rows and is never dropped. So a look-up, which other people's duplicate keys turn into this join, gives the same
+    result.
     """
     if left.units is None or int(pairs.sum()) <= most:
         return
@@ -196,8 +197,8 @@ def leave_out_heavy_units(left: Relation, pairs: Numbers, most: int) -> None:
 
 
 def pairs_of_units(left: Relation, pairs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """For each left row its unit's number, nobody's being 0; and for each number the pairs and the left rows."""
-    assert left.units is not None  # the caller asked
+    """Return for each left row its unit's number, 0 for no unit; and for each number the pairs and the left rows."""
+    assert left.units is not None  # checked by the caller
     units = left.units.numbers() + 1
     made = np.bincount(units, weights=pairs)  # far below 2^53, where floats would begin to round
     return units, made.astype(np.int64), np.bincount(units)
@@ -212,8 +213,8 @@ def with_presence(node: Join, rows: Relation, matched_: Bools) -> Relation:
 
 
 def marked(node: Mark, rows: Relation, inner: Relation, fan_out: int = 1, *, allowed: bool | None = None) -> Vector:
-    """Whether some inner row belongs to each row. `allowed`: whether the pairs of the one unit whose rows these are, or
-    some of them, are few enough; None to see for each unit."""
+    """Return for each row whether some inner row matches. `allowed`: whether the pairs of the only unit are few enough;
+    None: check each unit."""
     keys = _keys(node.keys, rows, inner, units=True)
     if not keys and node.condition is None:
         matches = np.full(rows.rows, inner.rows > 0)
@@ -229,17 +230,17 @@ def marked(node: Mark, rows: Relation, inner: Relation, fan_out: int = 1, *, all
     if not node.of_list or (not inner.rows and inner.units is None):
         return Vector(matches)
     asked, listed = keys[-1]
-    # Of people's rows neither whether there are any nor their NULLs are asked: that could be anybody's doing.
+    # For private rows, their existence and their NULLs are ignored: both could depend on any person.
     unknown = ~_present(asked) | (inner.units is None and not _present(listed).all())
     valid = matches | ~unknown
     return Vector(matches, None if valid.all() else valid)
 
 
 def marked_among(node: Mark, rows: Relation, inner: Relation, fan_out: int, only: Bools | None) -> Vector:
-    """As `marked`, for rows of which only some are asked about above; what is said of others is nothing.
+    """As `marked`, for rows of which only some need a mark; the other marks are arbitrary.
 
-    Pairs of one unit are too many or not by all of its rows. Where no unit can have so many, by how many rows it has on
-    either side, it is enough to look at those that are asked about."""
+    All rows of a unit decide whether its pairs are too many. If no unit can have too many, given its rows on either
+    side, checking the rows in question is enough."""
     if only is None or not _all_light(rows, inner, most_pairs(fan_out)):
         return marked(node, rows, inner, fan_out)
     places = np.flatnonzero(only)
@@ -254,7 +255,7 @@ def marked_among(node: Mark, rows: Relation, inner: Relation, fan_out: int, only
 
 
 def _all_light(rows: Relation, inner: Relation, most: int) -> bool:
-    """Whether no unit can make more pairs than `most`."""
+    """Return whether no unit can make more pairs than `most`."""
     if rows.units is None or inner.units is None:
         return True
     most_rows = [int(np.bincount(each.numbers() + 1)[1:].max(initial=0)) for each in (rows.units, inner.units)]
@@ -262,7 +263,7 @@ def _all_light(rows: Relation, inner: Relation, most: int) -> bool:
 
 
 def meetings(node: Mark, rows: Relation, inner: Relation) -> Runs:
-    """The inner rows that each row is held against."""
+    """Return the inner rows that each row is compared with."""
     keys = _keys(node.keys, rows, inner, units=True)
     if not keys:
         return Runs(np.zeros(rows.rows, dtype=np.int64), np.zeros(inner.rows, dtype=np.int64))
@@ -270,7 +271,7 @@ def meetings(node: Mark, rows: Relation, inner: Relation) -> Runs:
 
 
 def _any_pair(condition: Expr, rows: Relation, inner: Relation, runs: Runs) -> Bools:
-    """Which rows have a row of the same code with which the condition is true; pairs are made a part at a time."""
+    """Mark the rows with a row of the same code for which the condition is true; pairs are made in parts."""
     has_pair = np.zeros(rows.rows, dtype=bool)
     step = max(1, _PAIRS_AT_ONCE // max(1, int(runs.pairs.max(initial=1))))
     for start in range(0, rows.rows, step):

@@ -117,7 +117,8 @@ def _pairs(units: Codes, groups: Codes, n_units: int, cells: int) -> Bools | Non
 
 
 def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
-    """Count the distinct units of each group, shape (cells,). 1-Lipschitz in each cell: a unit's rows add at most one."""
+    """Count the distinct units of each group, shape (cells,). 1-Lipschitz in each cell: a unit's rows add at most
+    one."""
     n_units = int(units.max(initial=-1)) + 1
     if groups is None:
         groups = np.zeros(len(units), dtype=np.int64)

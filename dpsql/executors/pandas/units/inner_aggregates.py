@@ -62,7 +62,8 @@ def aggregate(kind: str, groups: Numbers, n: int, vector: Vector | None, result:
 
 
 def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Vector, result: Type) -> Vector:
-    """Compute aggregates without a kernel: the function's own value of each group's cells, numbers in ascending order."""
+    """Compute aggregates without a kernel: the function's own value of each group's cells, numbers in ascending
+    order."""
     assert kind.of_cells is not None  # other functions are rejected earlier
     groups, values = _present(groups, vector)
     values = _comparable(values)

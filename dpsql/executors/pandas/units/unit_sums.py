@@ -1,4 +1,4 @@
-"""What is added up of units, and counts of different values: accumulators that gather rows before they add."""
+"""Accumulators of parts over units, and of counts of distinct values; they gather rows before adding."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class DistinctTotal(Accumulator):
 
 
 class UnitSum(Accumulator):
-    """Accumulates what units add, each one number for a group: their rows are gathered, block by block, and summed at
-    the end."""
+    """Accumulates a part over units, one number per unit and group: rows are gathered by block and summed at the
+    end."""
 
     def __init__(
         self, part: CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits, chosen: UnitRows, cells: int
@@ -91,13 +91,13 @@ class UnitSum(Accumulator):
 
 
 class PairCount(Accumulator):
-    """Accumulates a CountUnits of all rows, by the pairs of units and groups that other parts have found."""
+    """Accumulates a CountUnits of all rows, from the pairs of units and groups found for other parts."""
 
     def __init__(self, chosen: UnitRows, cells: int) -> None:
         self.chosen, self.cells = chosen, cells
 
     def add(self, block: Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
-        """Nothing: which rows are of which pair is known."""
+        """Do nothing: the pair of each row is already known."""
 
     def values(self) -> NDArray[Any]:
         pairs = self.chosen.pairs()
@@ -107,8 +107,8 @@ class PairCount(Accumulator):
 
 
 class PairSum(Accumulator):
-    """Accumulates a UnitTotal or UnitMean of values, by the pairs of units and groups. No sum passes 2^62: the rows of
-    a pair are few enough for the size of a step."""
+    """Accumulates a UnitTotal or UnitMean of values, from the pairs of units and groups. No sum exceeds 2^62: the
+    number of rows of a pair is small enough for the size of a step."""
 
     def __init__(self, part: UnitTotal | UnitMean, of: LatticeSum, chosen: UnitRows, cells: int) -> None:
         self.part, self.of, self.cells = part, of, cells
@@ -138,7 +138,7 @@ class PairSum(Accumulator):
 
 
 def _summed_by_pairs(part: Part, chosen: UnitRows) -> LatticeSum | None:
-    """The values that a part adds up inside units, where 64 bits have room for each unit's sum."""
+    """Return the values that a part sums inside units, or None if 64 bits may be too few for a unit's sum."""
     if not isinstance(part, UnitTotal | UnitMean) or not isinstance(part.of, LatticeSum):
         return None
     largest = max(abs(part.of.least), abs(part.of.most))
@@ -146,15 +146,17 @@ def _summed_by_pairs(part: Part, chosen: UnitRows) -> LatticeSum | None:
 
 
 def unit_sum_of(part: Part, cells: int, rows: Relation, chosen: UnitRows | None) -> Accumulator:
-    """Adds up a part of units over so many groups; `chosen` are the rows that count."""
+    """Return the accumulator of a part over units; `chosen` are the kept rows."""
     if isinstance(part, CountDistinct):
         return DistinctTotal(DistinctPart(part, cells, rows))
-    assert chosen is not None  # parts of units ask for it
-    assert isinstance(part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits)  # others have their own
+    assert chosen is not None  # parts over units need them
+    assert isinstance(
+        part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits
+    )  # other parts have their own accumulators
     if chosen.by_pairs and isinstance(part, CountUnits) and part.present is None:
         return PairCount(chosen, cells)
     of = _summed_by_pairs(part, chosen)
     if of is not None:
-        assert isinstance(part, UnitTotal | UnitMean)  # what is summed
+        assert isinstance(part, UnitTotal | UnitMean)  # the only summed parts
         return PairSum(part, of, chosen, cells)
     return UnitSum(part, chosen, cells)
