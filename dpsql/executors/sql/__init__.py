@@ -1,1 +1,1 @@
-"""Exact plans as statements of SQL, for engines that speak it."""
+"""Exact plans as SQL statements."""

@@ -1,9 +1,9 @@
-"""What was seen of tables once, which makes statements shorter and changes no integer.
+"""Facts observed in tables, which make statements shorter and change no integer.
 
-Where a join is on a key that leads to units, both sides are of one unit whenever they meet, and only one of them has to
-be led to its unit: so if the key stands in one row, or on both sides at the beginning of the same path, and its cells
-are what tells it apart (none is NULL, or beyond its bounds). And where no unit can make too many pairs, as the most
-rows of any say, none is looked for. All of it is seen in the rows, never believed of what is declared.
+If a join is on a key that leads to units, matching rows are of one unit, and only one side has to be led to its unit.
+This requires that the key occurs in one row, or starts the same path on both sides, and that its cells equal its
+identities (none is NULL, or beyond its bounds). If the most rows of any unit show that no unit can make too many pairs,
+the check is omitted. All facts are observed in the rows, never taken from declarations.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dpsql.schema.units import Lookup
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Columns as table.column, tables by their names, both folded. unique: no two cells that are not NULL are alike;
-    plain: each cell is what tells it apart; most: the most rows that one unit has; alike: the most rows of a public
-    table that have one cell."""
+    """Columns as table.column, tables by their names, both folded. unique: no value other than NULL occurs twice;
+    plain: each cell equals its identity; most: the most rows of one unit; alike: the most rows of a public table with
+    the same cell."""
 
     unique: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
@@ -38,25 +38,25 @@ Path = tuple[Lookup, ...]
 
 
 def scan_below(source: Source) -> Scan | None:
-    """The table whose rows a source is, some perhaps left out."""
+    """Return the scan of a source that only filters a table, or None."""
     while isinstance(source, Filter):
         source = source.input
     return source if isinstance(source, Scan) else None
 
 
 def steps_of(source: Source) -> int:
-    """By how many look-ups rows of such a source are led to their unit; 0 of any other."""
+    """Return the number of look-ups from the rows of a filtered table to their unit; 0 for other sources."""
     scan = scan_below(source)
     return 0 if scan is None or scan.table.unit is None else len(scan.table.unit.steps)
 
 
 def is_lookup(node: Join) -> bool:
-    """Whether a join finds one row at most beside each."""
+    """Return whether a join finds at most one match for each row."""
     return node.matches == 1 and bool(node.keys)
 
 
 def one_unit(keys: Sequence[Pair], left: Source, right: Source, seen: ColumnFacts) -> bool:
-    """Whether rows of people that are equal in these keys are of one unit, of sides which have one."""
+    """Return whether private rows that are equal in these keys are of one unit, given that both sides have units."""
     sides = [{scan.name: scan for scan in _beside(source)} for source in (left, right)]
     for pair in keys:
         paths = [_paths(each, scans, seen) for each, scans in zip(pair, sides, strict=True)]
@@ -66,7 +66,7 @@ def one_unit(keys: Sequence[Pair], left: Source, right: Source, seen: ColumnFact
 
 
 def _paths(expr: object, scans: Mapping[str, Scan], seen: ColumnFacts) -> frozenset[Path]:
-    """The paths by which a column says whose row it is."""
+    """Return the paths from a column to its unit."""
     scan = scans.get(expr.table) if isinstance(expr, Column) else None
     if scan is None or not isinstance(expr, Column) or scan.table.unit is None:
         return frozenset()
@@ -84,7 +84,7 @@ def _folded(step: Lookup) -> Lookup:
 
 
 def _beside(source: Source) -> Iterator[Scan]:
-    """The tables whose rows stand beside one another in the rows of a source."""
+    """Yield the scans whose rows are joined in the rows of a source."""
     if isinstance(source, Scan):
         yield source
     elif isinstance(source, Filter | Mark | RowLimit):
@@ -96,7 +96,7 @@ def _beside(source: Source) -> Iterator[Scan]:
 
 @singledispatch
 def most_of_unit(source: Source, _seen: ColumnFacts) -> int | None:
-    """The most rows of a source that one unit has; None where it is not known."""
+    """Return the most rows of a source that one unit has; None if unknown."""
     raise TypeError(type(source).__name__)
 
 
@@ -118,7 +118,7 @@ def _(source: RowLimit, seen: ColumnFacts) -> int | None:
 
 @most_of_unit.register
 def _(source: Join, seen: ColumnFacts) -> int | None:
-    """A row that stays without a match is one, too."""
+    """A row without a match stays as one row."""
     left, scan = most_of_unit(source.left, seen), scan_below(source.right)
     if left is None:
         return None

@@ -1,4 +1,4 @@
-"""What statements of one plan come to, as columns, and several of them as one."""
+"""Results of a plan's statements as columns, and their combination."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ROOM = 2**63
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """The rows of a statement as columns: the number of a section; for each key its cells and whether they are no NULL
-    (None: all); whole numbers, int64 or Python's, anything where a section has fewer of them."""
+    """The rows of a statement as columns: the section number; for each key its cells and a mask of those that are not
+    NULL (None: all); whole numbers, int64 or Python's, arbitrary where a section has fewer."""
 
     sections: NDArray[np.int64]
     keys: tuple[tuple[Cells, Valid], ...]
@@ -26,7 +26,7 @@ class Answer:
 
 
 def joined(answers: Sequence[Answer]) -> Answer:
-    """The rows of all, with room for the sums of their integers."""
+    """Concatenate all rows, with room for the sums of their integers."""
     kind = _kind_of_sums(answers)
     columns = zip(*(answer.numbers for answer in answers), strict=True)
     numbers = tuple(np.concatenate([each.astype(kind) for each in column]) for column in columns)
@@ -35,7 +35,7 @@ def joined(answers: Sequence[Answer]) -> Answer:
 
 
 def _kind_of_sums(answers: Sequence[Answer]) -> Any:
-    """Integers of 64 bits where as many of them as there are answers do not overflow, else Python's."""
+    """Return int64 if the sum of one number per answer cannot overflow, otherwise Python's integers."""
     columns = [each for answer in answers for each in answer.numbers]
     if any(each.dtype == object for each in columns):
         return object

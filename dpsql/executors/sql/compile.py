@@ -1,10 +1,10 @@
-"""compile_plan: an exact plan as one statement of SQL.
+"""compile_plan: an exact plan as one SQL statement.
 
-    source -> groups -> what rows contribute -> limits of units -> sections, one below the other
+    source -> groups -> contributions of rows -> contribution bounds -> sections, combined by UNION ALL
 
-A section is what is counted alike: parts of rows by group, parts of units by group, and each grid by group and point.
-All sections are of one statement, so that they are of the same rows: an encoding of values and its count, from two
-snapshots, would move by more than any sensitivity says. Numbers leave as integers of 128 bits, never as floats.
+A section holds one kind of count: parts of rows by group, parts of units by group, and each grid by group and point.
+One statement computes all sections from the same rows: an encoding of values and its count, from two snapshots, could
+change by more than their sensitivity. Numbers are returned as integers of 128 bits, never as floats.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def compile_plan(
     *,
     early: bool = False,
 ) -> Statement:
-    """The statement of a plan over stored tables, by folded name. early: whether rows may be grouped by stored cells
-    first, which is quicker, and takes memory for each different cell. Raises Lacking."""
+    """Return the statement of a plan over stored tables, by folded name. early: whether rows may first be grouped by
+    stored cells, which is faster, but takes memory for each distinct cell. Raises MissingFeature."""
     hash_key = HashKey.of(key)
     by_cells = _Compiler(plan, hash_key, dialect, tables, seen, shifted=early).early_statement() if early else None
     return by_cells or _Compiler(plan, hash_key, dialect, tables, seen, shifted=early).statement()
@@ -71,7 +71,7 @@ class _Compiler:
         self.sources = Sources(dialect, self.names, tables, read, seen, units=units, key=key)
 
     def early_statement(self) -> Statement | None:
-        """The statement that groups rows by stored cells first; None where that is not to be done."""
+        """Return the statement that first groups rows by stored cells; None if the plan does not allow it."""
         rows = self.sources.all_rows(self.plan.source)
         stored = stored_keys(self.plan, rows)
         if stored is None:
@@ -111,7 +111,7 @@ class _Compiler:
         return self._statement([writer.text(each) for each in sections], keys, sections, named)
 
     def _summed(self, rows: Rows, columns: Contributions) -> tuple[Rows, Sums]:
-        """The rows with all columns that sums are of."""
+        """Return the rows with all columns that the sums need."""
         rows, moments = with_moments(self.plan.parts, columns, rows, self.writer)
         return rows, Sums(columns, moments, self.writer, self.shifted)
 

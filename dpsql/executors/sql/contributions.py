@@ -1,4 +1,4 @@
-"""What each row contributes to parts and grids, as columns: values, steps of lattices, places, numbers of cells."""
+"""Contributions of each row to parts and grids, as columns: values, lattice steps, places, cell numbers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, repr=False)
 class Contributions:
-    """The columns of rows: of expressions, of steps on lattices, of places on grids, of the number of a cell among
-    alternatives. bare: of lattices whose steps are values less the origin, the value; never_null: those of lattices
-    to which every row adds."""
+    """The columns of rows: of expressions, lattice steps, places on grids, and cell numbers among alternatives. bare:
+    the value column of lattices whose steps are values minus the origin; never_null: lattices to which every row adds.
+    """
 
     values: Mapping[Expr, str]
     steps: Mapping[LatticeSum, str]
@@ -44,7 +44,7 @@ class Contributions:
         return [name for each in (self.values, self.steps, self.places, self.cells) for name in each.values()]
 
     def hashed(self, plan: ExactPlan) -> list[Hashed]:
-        """What the hash of a row is of, beside its group."""
+        """Return the hashed columns of a row, without its group."""
         return [self._hashed(each) for each in contributed(plan)]
 
     def _hashed(self, reading: HashInput) -> Hashed:
@@ -58,7 +58,7 @@ class Contributions:
 
 
 def contributions(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, Contributions]:
-    """The rows with a column for each lattice, place, value or presence that anything reads."""
+    """Return the rows with a column for each lattice, place, value or presence that is read."""
     exprs = list(dict.fromkeys(expr for part in (*plan.parts, *plan.grids) for expr in expressions_of(part)))
     rows, names = writer.with_values(rows, exprs)
     values = dict(zip(exprs, names, strict=True))
@@ -74,7 +74,7 @@ def contributions(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> 
 def _stepped(
     lattices: Iterable[LatticeSum], values: Mapping[Expr, str], rows: Rows, writer: Writer
 ) -> tuple[Rows, dict[LatticeSum, str], dict[LatticeSum, str]]:
-    """The rows with their steps, and what of these are values less the origin."""
+    """Return the rows with their steps, and the steps that are values minus the origin."""
     steps: dict[LatticeSum, str] = {}
     bare: dict[LatticeSum, str] = {}
     products: dict[LatticeSum, str] = {}
@@ -98,7 +98,7 @@ def _stepped(
 def _placed(
     plan: ExactPlan, values: Mapping[Expr, str], rows: Rows, writer: Writer, lists: Lists
 ) -> tuple[Rows, dict[GridCounts, str]]:
-    """The rows with their places on grids that are no lattices."""
+    """Return the rows with their places on grids other than lattices."""
     places: dict[GridCounts, str] = {}
     for grid in plan.grids:
         if isinstance(grid.of, GroupKey):
@@ -111,7 +111,7 @@ def _placed(
 def _in_cells(
     plan: ExactPlan, values: Mapping[Expr, str], rows: Rows, writer: Writer
 ) -> tuple[Rows, dict[tuple[Expr, ...], str]]:
-    """The rows with which of some alternatives is the first that is TRUE, from 1; 0 where none is."""
+    """Return the rows with the number of the first alternative that is TRUE, from 1; 0 if there is none."""
     cells: dict[tuple[Expr, ...], str] = {}
     for alternatives in dict.fromkeys(part.alternatives for part in plan.parts if isinstance(part, CellPart)):
         rows, cells[alternatives] = writer.with_column(rows, _number_text(alternatives, values), "w")

@@ -1,5 +1,4 @@
-"""What differs between engines that speak SQL: types, constants, functions, and the few operations that have no text in
-common."""
+"""Differences between SQL engines: types, constants, functions, and the few operations without common syntax."""
 
 from __future__ import annotations
 
@@ -11,78 +10,78 @@ from dpsql.schema.columns import ColumnSchema, Key, Type
 
 
 class MissingFeature(Exception):
-    """A plan asks for what the compiler, or an engine, has not: a noun. By the plan alone."""
+    """A plan needs a feature, named by a noun, that the compiler or an engine lacks. Depends only on the plan."""
 
 
 class Dialect(Protocol):
-    """One engine's SQL. Whatever it writes is total: no value of a row can make a statement fail."""
+    """One engine's SQL. All of its text is total: no value of a row can make a statement fail."""
 
     @property
     def name(self) -> str:
-        """The engine's."""
+        """The engine's name."""
 
     def type_name(self, kind: Type) -> str:
-        """The type that values of a type of the language have."""
+        """Return the SQL type for values of a type."""
 
     def literal(self, value: Key, kind: Type) -> str:
-        """A constant of exactly that type."""
+        """Return a constant of exactly that type."""
 
     def call(self, call: Call, args: list[str]) -> str:
-        """A function of arguments that are written out; REAL without NaN, INTEGER in 64 bits."""
+        """Return a function call with written arguments; REAL without NaN, INTEGER in 64 bits."""
 
     def mentions(self, call: Call) -> list[int]:
-        """How often each argument stands in the text of a call."""
+        """Return how often each argument occurs in the text of a call."""
 
     def whole(self, text: str, kind: Type) -> str:
-        """A value of a discrete type as the BIGINT that it is held as."""
+        """Return a value of a discrete type as the BIGINT that represents it."""
 
     def moment(self, text: str, kind: Type) -> str:
-        """The inverse for dates and timestamps."""
+        """Return the inverse of `whole` for dates and timestamps."""
 
     def rounded(self, text: str) -> str:
-        """A DOUBLE below 2^51 in size to the nearest whole number, halves to even."""
+        """Round a DOUBLE below 2^51 in size to the nearest whole number, half to even."""
 
     def text_limbs(self, key: str, text: str) -> tuple[str, str]:
-        """The two limbs of a text (see `keyed_hash`)."""
+        """Return the two limbs of a text (see `keyed_hash`)."""
 
     @property
     def wide(self) -> str:
-        """The type of whole numbers that 64 bits may be too few for."""
+        """The type of whole numbers that may exceed 64 bits."""
 
     def total(self, text: str, most: int, where: str = "") -> str:
-        """The exact sum of whole numbers of 64 bits, none larger than `most`, as `wide`; where: what stands behind an
-        aggregate for the rows that it is of."""
+        """Return the exact sum of 64-bit whole numbers, none larger than `most`, as `wide`; where: the FILTER clause of
+        the aggregate."""
 
     def quotient(self, text: str, by: str) -> str:
-        """The quotient of whole numbers, towards 0."""
+        """Return the quotient of whole numbers, rounded towards 0."""
 
     def halves(self, total: str) -> tuple[str, str]:
-        """A sum as two doubles: the multiple of 2^32 below it, and the rest."""
+        """Return a sum as two doubles: the multiple of 2^32 below it, and the remainder."""
 
     def ordered_sum(self, text: str) -> str:
-        """The sum of doubles, added one by one from 0.0 on in ascending order."""
+        """Return the sum of doubles, added one by one from 0.0 in ascending order."""
 
     def windowed(self, function: str, args: Sequence[str], nulls: str) -> str:
-        """A window function before OVER; nulls: " IGNORE NULLS" or nothing."""
+        """Return a window function before OVER; nulls: " IGNORE NULLS" or nothing."""
 
     def pair(self, number: str, value: str) -> str:
-        """A number and a value, which are compared by the number first."""
+        """Return a pair of a number and a value, compared by the number first."""
 
     def second_of(self, pair: str) -> str:
-        """The value of a pair."""
+        """Return the value of a pair."""
 
     def all_but(self, names: Sequence[str]) -> str:
-        """All columns but these, in a SELECT."""
+        """Return all columns except these, for a SELECT."""
 
     def head(self, named: Mapping[str, str]) -> str:
-        """What stands before a statement that reads SELECTs by name, each over those before it, more than once."""
+        """Return the head of a statement that reads named SELECTs, each over those before it, more than once."""
 
     def edges_below(self, edges: Sequence[float], number: str) -> str | None:
-        """How many of some ascending edges are less than a number that is not NULL; None where they are a list that is
-        joined (`greatest_below`)."""
+        """Return how many ascending edges are less than a number that is not NULL; None if edges are joined as a list
+        instead (`greatest_below`)."""
 
     def of_pass(self, unit: str) -> str | None:
-        """The condition that a unit is one of those that this statement is of; None where it is of all."""
+        """Return the condition that this statement covers a unit; None if it covers all."""
 
     @property
     def counts_first(self) -> bool:
@@ -90,34 +89,34 @@ class Dialect(Protocol):
 
     @property
     def sound_text(self) -> str | None:
-        """A template: a stored text, NULL where its bytes are none; None where an engine's texts all are."""
+        """A template: a stored text, or NULL if its bytes are invalid; None if an engine's texts are always valid."""
 
     def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
-        """The place of a value, which is a column, in a list that is looked through, from 0 on, NULL for none; None
-        where lists are joined."""
+        """Return the place of a value, which is a column, in a searched list, from 0, NULL for none; None if lists are
+        joined."""
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
-        """Rows, each beside the row of `edges` whose edge is the greatest that is less than its value; beside none
-        where there is none, or the value is NULL."""
+        """Return rows joined with the row of `edges` that has the greatest edge less than the value; without a match if
+        there is none, or the value is NULL."""
 
 
 class StoredTable(Protocol):
     """The cells of one table, as an engine reads them."""
 
     enforced: bool
-    """Whether cells have bounds and defaults enforced on them already."""
+    """Whether bounds and defaults are already enforced on cells."""
 
     def rows(self) -> str:
-        """What stands after FROM."""
+        """Return the text after FROM."""
 
     def cell(self, column: ColumnSchema) -> str:
-        """A cell as a value of the column's declared type, NULL where it does not fit it; of OTHER a BOOLEAN."""
+        """Return a cell as a value of the column's declared type, NULL if it does not fit; for OTHER a BOOLEAN."""
 
     def identity(self, name: str) -> str:
-        """What tells privacy units, and keys that lead to them, apart: a value for each stored one."""
+        """Return the identity of privacy units, or of keys that lead to them: a distinct value for each stored one."""
 
     def kind(self, name: str) -> Type:
-        """The declared type of a column."""
+        """Return the declared type of a column."""
 
     def row(self) -> str:
-        """A number for each row, as a privacy unit of its own."""
+        """Return a number for each row, as a privacy unit of its own."""

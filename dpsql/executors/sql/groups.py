@@ -1,4 +1,4 @@
-"""Which group each row is in: a column for each key of a plan, of a public list the place in it."""
+"""Group membership of rows: a column for each key of a plan, with the place in a public list if the key has one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dpsql.sql.bind.inexact_keys import inexact_in, made_of
 
 
 def keyed(plan: ExactPlan, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, list[str]]:
-    """The rows that are in a group, with a column for each key, and the names of these; where rows are groups already,
-    all of them: an engine would ask of each row what is asked before groups are made of groups."""
+    """Return the rows that are in a group, with a column for each key, and the names of these columns. If rows are
+    already groups, all of them stay: an engine would apply the condition to every row before grouping."""
     names: list[str] = []
     for key in plan.keys:
         rows, name = _key(key, plan.source, rows, writer, lists)
@@ -56,14 +56,14 @@ def _key(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists
 def _held_together(
     together: PublicKeyRows, own: Sequence[str], rows: Rows, writer: Writer, lists: Lists
 ) -> tuple[Rows, str]:
-    """The rows with another place of the first of some keys that stand together: NULL where no public row has all of
-    their values. `own`: the places of the keys."""
+    """Return the rows with a new place column for the first of several correlated keys: NULL if no public row has all
+    of their values. `own`: the places of the keys."""
     row: str | None = None
     for step in together.steps:
         text = row
         for key, size in zip(step.keys, step.sizes, strict=True):
             text = own[key] if text is None else f"({text}) * {big(size)} + {own[key]}"
-        assert text is not None  # a step has a key
+        assert text is not None  # a step has at least one key
         rows, number = writer.with_column(rows, text, "t")
         public = GroupKey(Column(number, Type.INTEGER, Fact(EVERYTHING)), tuple(step.known.tolist()))
         rows, row = with_code_of(public, number, rows, writer, lists)
@@ -71,11 +71,11 @@ def _held_together(
 
 
 def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
-    """That a row is in a group of the list. Of few texts it is asked of stored cells, which an engine does where it
-    reads them; of NULL there what it stands for is."""
+    """Return the condition that a row is in a listed group. For few texts it compares stored cells, which an engine can
+    do while reading them; a NULL there counts as its default."""
     texts = key.values or ()
     few = 0 < len(texts) <= MOST_CASES and key.together is None
-    few = few and None not in texts  # where NULL is listed, all other values are NULL
+    few = few and None not in texts  # if NULL is listed, all other values are NULL
     if not (few and isinstance(key.expr, Column) and key.expr.type is Type.TEXT):
         return f"{place} IS NOT NULL"
     held = rows.columns[key.expr.table, key.expr.name]
@@ -87,7 +87,7 @@ def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
 
 
 def placed(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
-    """The rows with the place of a key in its public list, which was made by functions of another library."""
+    """Return the rows with the place of a key in its public list, which another library's functions produced."""
     function = inexact_in(key.expr, made_of(source))
     power = key.expr.type is Type.REAL and any(_is_power(each) for each in walk(key.expr))
     if function is not None or power:
@@ -96,7 +96,7 @@ def placed(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lis
 
 
 def hashed_keys(plan: ExactPlan, names: Sequence[str]) -> list[Hashed]:
-    """What the hash of a group is of."""
+    """Return the hashed columns of a group."""
     return [
         (name, _as_held(key.expr.type) if key.values is None else Type.INTEGER, limbs_of_key(key))
         for name, key in zip(names, plan.keys, strict=True)
@@ -104,10 +104,10 @@ def hashed_keys(plan: ExactPlan, names: Sequence[str]) -> list[Hashed]:
 
 
 def _is_power(expr: Expr) -> bool:
-    """Of whole exponents, too, two libraries may differ in the last bit."""
+    """Return whether an expression is a power, whose last bit may differ between libraries even for whole exponents."""
     return isinstance(expr, Call) and expr.function.name in INEXACT
 
 
 def _as_held(kind: Type) -> Type:
-    """Dates and times of groups are numbers already."""
+    """Return INTEGER for dates and times, which groups hold as numbers."""
     return Type.INTEGER if kind in (Type.DATE, Type.TIMESTAMP) else kind

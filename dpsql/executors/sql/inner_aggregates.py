@@ -1,4 +1,4 @@
-"""Exact aggregates inside one privacy unit, as text: the same values as every engine's, to the last bit."""
+"""Exact aggregates inside one privacy unit, as text: the same values on every engine, to the last bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = 2**62
 
 
 def aggregate_text(each: Aggregation, argument: str | None, kind: Type, dialect: Dialect) -> str:
-    """One aggregate over rows with the argument as a column, of the type `kind`."""
+    """Return one aggregate over rows with the argument as a column, of the type `kind`."""
     if argument is None:
         return "COUNT(*)"
     assert each.argument is not None  # its text is given
@@ -29,8 +29,8 @@ def aggregate_text(each: Aggregation, argument: str | None, kind: Type, dialect:
 
 
 def _sum(argument: str, kind: Type, dialect: Dialect) -> str:
-    """Reals are added one by one in ascending order from 0.0: of doubles the sum depends on the order, and so it is a
-    function of the values alone. Integers: the exact sum, held to +/- 2^62."""
+    """Return a sum. Reals are added one by one in ascending order from 0.0: the sum of doubles depends on the order, so
+    this makes it a function of the values. Integers: the exact sum, clipped to +/- 2^62."""
     if kind is Type.REAL:
         return _without_nan(dialect.ordered_sum(argument))
     held = f"CAST(LEAST(GREATEST({_total(argument, kind, dialect)}, {-_LARGEST}), {_LARGEST}) AS BIGINT)"
@@ -38,7 +38,7 @@ def _sum(argument: str, kind: Type, dialect: Dialect) -> str:
 
 
 def _average(argument: str, kind: Type, dialect: Dialect) -> str:
-    """The sum divided once; of integers the sum that is not held, by its two halves as doubles."""
+    """Return the sum divided once; for integers the unclipped sum, by its two halves as doubles."""
     if kind is Type.REAL:
         return _without_nan(f"{dialect.ordered_sum(argument)} / COUNT({argument})")
     high, low = dialect.halves(_total(argument, kind, dialect))

@@ -1,5 +1,5 @@
-"""Which units have more rows, or are in more groups, than their limits let count: only of these rows are hashed and
-sorted, of all others each row is kept. Which they are follows from a unit's own rows, so it changes no answer."""
+"""Units with more rows, or in more groups, than their limits. Only their rows are hashed and sorted; all rows of others
+are kept. This depends only on a unit's own rows, so it changes no answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What of a unit's rows may be kept: of how many groups where parts are of units, and of how many groups, rows of
-    a group and rows where parts are of rows. None: all."""
+    """The contribution bounds of a unit: its groups for parts of units; its groups, rows per group and rows for parts
+    of rows. None: unlimited."""
 
     of_units: int | None
     groups: int | None
@@ -22,7 +22,7 @@ class Limits:
 
     @classmethod
     def of(cls, plan: ExactPlan) -> Limits:
-        """Those of a plan, without what is no limit because of another."""
+        """Return the bounds of a plan, without those that others imply."""
         keyed = bool(plan.keys)
         of_groups = plan.groups if any(map(of_units, plan.parts)) and keyed else None
         limits = plan.limits if plan.grids or not all(map(of_units, plan.parts)) else None
@@ -39,7 +39,7 @@ class Limits:
         return self.of_units is not None or self.rows is not None
 
     def above(self, source: str, unit: str, keys: Sequence[str], names: Names) -> str:
-        """The units that have more, as a SELECT of one column over a table of rows."""
+        """Return the units beyond the bounds, as a SELECT of one column over a table of rows."""
         of_groups = [each for each in (self.of_units, self.groups) if each is not None]
         most = min(of_groups, default=None)
         if self.rows is not None and self.per_group is None and (most is None or most >= self.rows):

@@ -1,8 +1,8 @@
-"""Which rows of a privacy unit are kept, as windows over keyed hashes of what rows contribute.
+"""Selection of the kept rows of a privacy unit, as windows over keyed hashes of the rows' contributions.
 
-The same steps as on every engine: at most so many groups of each unit, those of the least group hashes; then at most
-so many rows in each group and of the unit, those of the least row hashes. Hashes are of a unit's own rows and the key;
-rows of equal hashes go by what they contribute, NULL first, so that any order of them gives the same integers.
+The steps are the same on every engine: first limit the groups of each unit, keeping the least group hashes; then the
+rows in each group and of the unit, keeping the least row hashes. Hashes depend only on a unit's own rows and the key.
+Rows of equal hashes are ordered by their contributions, NULL first, so that any row order gives the same integers.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from dpsql.schema.columns import Type
 from dpsql.schema.frozen import dataclass
 
 Hashed = tuple[str, Type, Limbs]
-"""A column, its type (of whole numbers INTEGER), and its limbs."""
+"""A column, its type (INTEGER for whole numbers), and its limbs."""
 _LOW = (1 << 30) - 1
 
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The rows of the groups that are kept; `by_row` is a column that is TRUE where rows count one by one, too."""
+    """The rows of the kept groups; the column `by_row` is TRUE for rows that also count in parts of rows."""
 
     rows: Rows
     by_row: str | None
@@ -47,8 +47,8 @@ class KeptRows:
 
 @dataclass(frozen=True, repr=False)
 class ContributingRows:
-    """Rows of units with the columns that go on: the keys of groups, and what rows contribute beside them; of both what
-    is hashed. named: the SELECTs that the statement reads by name."""
+    """Rows of units with the columns used later, and the hashed columns: of the keys of groups, and of other
+    contributions. named: the named SELECTs of the statement."""
 
     rows: Rows
     columns: tuple[str, ...]
@@ -58,7 +58,7 @@ class ContributingRows:
 
 
 def kept_rows(plan: ExactPlan, given: ContributingRows, writer: Writer, key: HashKey) -> KeptRows:
-    """Bound what each unit contributes."""
+    """Bound the contribution of each unit."""
     limits = Limits.of(plan)
     if not limits.any:
         return KeptRows(given.rows, None)
@@ -79,7 +79,7 @@ def kept_rows(plan: ExactPlan, given: ContributingRows, writer: Writer, key: Has
 
 
 def _limited(plan: ExactPlan, limits: Limits, given: ContributingRows, writer: Writer, key: HashKey) -> KeptRows:
-    """Each row hashed, and the least of each unit kept."""
+    """Hash each row, and keep the least of each unit."""
     limiter = Limiter(given.rows, (given.keys, given.parts), writer, key)
     if limits.of_units is not None:
         limiter.keep(limiter.least_groups(limits.of_units))
@@ -94,7 +94,8 @@ def _limited(plan: ExactPlan, limits: Limits, given: ContributingRows, writer: W
 
 
 class Limiter:
-    """Rows with the hashes of their groups and of themselves. `marked`: those kept so far, where the others stay."""
+    """Rows with the hashes of their groups and of themselves. `marked`: the column of rows kept so far, if dropped rows
+    stay."""
 
     def __init__(
         self, rows: Rows, hashed: tuple[Sequence[Hashed], Sequence[Hashed]], writer: Writer, key: HashKey
@@ -106,7 +107,7 @@ class Limiter:
         self.keys = [name for name, _, _ in keys]
         self.parts = [name for name, _, _ in parts]
         self.marked: str | None = None
-        assert rows.unit is not None  # who has no units has no limits either
+        assert rows.unit is not None  # without units there are no limits
         self.unit = rows.unit
         kind = rows.unit_kind
         first: list[Hashed] = []
@@ -129,7 +130,7 @@ class Limiter:
         texts: list[str] = []
         for value in values:
             name, scaled = value[0], value[0]
-            if value[2].form is Form.REAL:  # a column, for it stands many times
+            if value[2].form is Form.REAL:  # a column, since it occurs many times
                 scaled = self.names.fresh("r")
                 rows = replace(rows, text=self.writer.select(f"*, {_in_window(name)} AS {scaled}", rows.text))
             texts += limb_texts(value, self.key.text, self.writer.dialect, scaled)
@@ -179,13 +180,13 @@ class Limiter:
         return ", ".join([first, *(f"{name} NULLS FIRST" for name in names)])
 
     def keep(self, condition: str) -> None:
-        """Leave the other rows out."""
+        """Drop the rows that do not satisfy the condition."""
         name = self.names.fresh("b")
         made = self.writer.select(f"*, {condition} AS {name}", self.rows.text)
         self.rows = replace(self.rows, text=self.writer.select("*", made, f" WHERE {name}"))
 
     def mark(self, condition: str) -> None:
-        """Mark them among those that are marked."""
+        """Restrict the marks to rows that satisfy the condition."""
         name = self.names.fresh("b")
         marked = condition if self.marked is None else f"{self.marked} AND {condition}"
         self.rows = replace(self.rows, text=self.writer.select(f"*, {marked} AS {name}", self.rows.text))
@@ -193,7 +194,7 @@ class Limiter:
 
 
 def _by_window(name: str, texts: Sequence[str]) -> str:
-    """One text for each window; first that of most reals."""
+    """Select one text for each window; the most common window comes first."""
     size, middle = f"ABS({name})", -REAL_WINDOWS[0]
     inside = f"({size} >= {real(REAL_ENDS[middle - 1])} AND {size} < {real(REAL_ENDS[middle])}) OR {size} = 0"
     others = " ".join(f"WHEN {size} < {real(end)} THEN {text}" for end, text in zip(REAL_ENDS, texts, strict=False))
@@ -201,7 +202,7 @@ def _by_window(name: str, texts: Sequence[str]) -> str:
 
 
 def _in_window(name: str) -> str:
-    """The size of a real brought to its window, by two powers of two: one alone may be no double."""
+    """Scale a real to its window by two powers of two: a single one may not be a double."""
     texts = []
     for window in REAL_WINDOWS:
         first = -REAL_WINDOW * window // 2
@@ -211,7 +212,7 @@ def _in_window(name: str) -> str:
 
 
 def limb_texts(value: Hashed, text_key: str, dialect: Dialect, scaled: str = "") -> list[str]:
-    """The limbs of a column (see `keyed_hash.Limbs`). scaled: of reals that which is brought to its window."""
+    """Return the limbs of a column (see `keyed_hash.Limbs`). scaled: for reals, the value scaled to its window."""
     name, kind, limbs = value
     if limbs.form is Form.PRESENCE:
         return [f"CASE WHEN {name} IS NULL THEN {NULL_LIMB} ELSE 0 END"]

@@ -1,5 +1,4 @@
-"""Cells of rows whose value is NULL, and of those whose is not, without a condition for each row: an aggregate leaves
-NULL out by itself."""
+"""Cells of rows whose value is NULL or not NULL, without a condition for each row: aggregates skip NULL anyway."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from dpsql.plan.expressions import Call, Expr
 
 
 def of_values(part: CellPart, values: Mapping[Expr, str]) -> CountRows | LatticeSum | str | None:
-    """A part of a cell as one of all rows, or the text of it; None where its cells are others. values: the
-    expressions that are columns."""
+    """Return a part of a cell as one over all rows, or its text; None for other cells. values: the expressions that are
+    columns."""
     value = _value(part.alternatives)
     if value is None or value not in values:
         return None
@@ -23,7 +22,7 @@ def of_values(part: CellPart, values: Mapping[Expr, str]) -> CountRows | Lattice
 
 
 def _value(alternatives: tuple[Expr, ...]) -> Expr | None:
-    """The value of which the first alternative says that there is one, and the second that there is none."""
+    """Return the value that the first alternative requires to be present, and the second to be NULL."""
     if len(alternatives) != 2:
         return None
     one, other = alternatives

@@ -1,7 +1,7 @@
-"""Units with more rows than may stand together where all of one unit's are needed at once: they are left out.
+"""Units with too many rows to be held at once where all rows of a unit are needed: they are dropped.
 
-That is so right of a join, where rows are asked about, grouped, or stand in windows, as on every engine: a unit whose
-rows make more than `MOST_WHOLE` pairs in a join there is left out of the answer. It follows from its own rows.
+This applies right of a join, in semi-joins, groups, and windows, on every engine: a unit whose rows make more than
+`MOST_WHOLE` pairs in a join there is dropped from the answer. This depends only on its own rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Unio
 
 
 def joins_of_whole_units(source: Source) -> Iterator[Join]:
-    """The joins that may make several rows of one where all rows of a unit are needed at once."""
+    """Yield the joins that may multiply rows below a point where all rows of a unit are needed at once."""
     for whole in _whole(source):
         for node in nodes_of(whole):
             if isinstance(node, Join) and not is_lookup(node):
@@ -24,7 +24,7 @@ def joins_of_whole_units(source: Source) -> Iterator[Join]:
 
 
 def _whole(source: Source) -> Iterator[Source]:
-    """The outermost sources of which a unit's rows are all needed at once."""
+    """Yield the outermost sources that need all rows of a unit at once."""
     if isinstance(source, Join):
         yield source.right
         yield from _whole(source.left)
@@ -47,13 +47,13 @@ class WholeRows:
         self.writer = writer
         self.named = named
         self.joins: frozenset[int] = frozenset()
-        """By their identity."""
+        """Joins to count, by identity."""
         self._left_out: list[str] = []
         self._crowds: dict[tuple[str, ...], str] = {}
-        """Units that may make many pairs, by the names of two sides and what is many."""
+        """Units that may make many pairs, by the names of both sides and the limit."""
 
     def as_name(self, rows: Rows) -> str:
-        """The rows as a name of the statement, for they are read twice."""
+        """Name the rows in the statement, since they are read twice."""
         if rows.text in self.named:
             return rows.text
         side = self.writer.names.fresh("side")
@@ -61,7 +61,7 @@ class WholeRows:
         return side
 
     def counted(self, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]) -> tuple[Rows, Rows]:
-        """The sides of a join, whose pairs are counted for each unit; both are names now, for they are read twice."""
+        """Count the pairs of a join for each unit; return its sides as names, since they are read twice."""
         sides, counts = [], []
         for rows, place in ((left, 0), (right, 1)):
             side = self.as_name(rows)
@@ -83,8 +83,8 @@ class WholeRows:
         return sides[0], sides[1]
 
     def crowded(self, rows: Rows, sides: Sequence[Rows], most: int) -> str:
-        """Rows of units that may make more pairs than so many: of n rows and m there are n m at most. Most often there
-        are none, and nothing is counted by key."""
+        """Return the rows of units that may make more than `most` pairs: n rows and m rows make at most n m. Usually
+        there are none, so nothing is counted by key."""
         if not self.writer.dialect.counts_first:
             return rows.text
         pair = (*(each.text for each in sides), str(most))
@@ -104,7 +104,7 @@ class WholeRows:
         return f"{rows.text} SEMI JOIN {crowd} ON {rows.unit} = of_{crowd}"
 
     def without(self, rows: Rows) -> Rows:
-        """The rows of a whole source without those of such units."""
+        """Return the rows of a whole source without those of such units."""
         for heavy in self._left_out:
             text = self.writer.select("*", f"{rows.text} ANTI JOIN {heavy} ON {rows.unit} = unit_of_{heavy}")
             rows = replace(rows, text=text)

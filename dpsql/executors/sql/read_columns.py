@@ -1,4 +1,4 @@
-"""Which columns anything of a source, or above it, reads; and whether it is public."""
+"""The columns that a source and its consumers read, and whether a source is public."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsql.plan.nodes import Source, exprs_of, nodes_of, scans_of
 
 
 def read_columns(source: Source, exprs: Sequence[Expr]) -> frozenset[Name]:
-    """The columns that expressions above a source, and its own nodes, read."""
+    """Return the columns read by a source's nodes and by expressions above."""
     read = [*exprs, *(expr for node in nodes_of(source) for expr in exprs_of(node))]
     return frozenset((column.table, column.name) for expr in read for column in columns(expr))
 

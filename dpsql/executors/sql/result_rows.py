@@ -22,11 +22,11 @@ Row = Sequence[Any]
 Rows = NDArray[np.int64]
 _ROOM = 2**63
 _NUMBERS_OF_A_GRID = 2
-"""Points and counts: columns that are asked for where there are no rows, too."""
+"""Points and counts: these columns are needed even without rows."""
 
 
 def exact_table(plan: ExactPlan, sections: Sequence[Section], rows: Iterable[Row]) -> ExactTable:
-    """The answer of which these are the rows: section, a cell for each key, numbers."""
+    """Convert rows (section, a cell for each key, numbers) to the exact table."""
     columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     width = len(plan.keys)
     columns = columns or [()] * (1 + width + _NUMBERS_OF_A_GRID)
@@ -43,7 +43,7 @@ def exact_table(plan: ExactPlan, sections: Sequence[Section], rows: Iterable[Row
 
 
 def exact_answer(plan: ExactPlan, sections: Sequence[Section], answers: Sequence[Answer]) -> ExactTable:
-    """The exact integers, by group and part: the sums of answers over different units."""
+    """Return the exact integers, by group and part: the sums of answers over different units."""
     answer = answers[0] if len(answers) == 1 else joined(answers)
     where = [np.flatnonzero(answer.sections == number) for number in range(len(sections))]
     vectors, groups, first = _groups(plan, answer, where[0])
@@ -61,8 +61,8 @@ def exact_answer(plan: ExactPlan, sections: Sequence[Section], answers: Sequence
 def _groups(
     plan: ExactPlan, answer: Answer, of_rows: NDArray[np.int64]
 ) -> tuple[tuple[Vector, ...], int, NDArray[np.int64]]:
-    """The keys of groups, how many there are, and in which each row of the answer is. of_rows: the rows of the first
-    section, which has each group once, or for each pass."""
+    """Return the keys of groups, the number of groups, and the group of each row of the answer. of_rows: the rows of
+    the first section, which has each group once per pass."""
     if plan.every_cell or not plan.keys:
         return _all_cells(plan), number_of_cells(plan.keys), _cells(plan, answer)
     codes = _codes(answer)
@@ -72,8 +72,8 @@ def _groups(
 
 
 def _summed(cells: NDArray[Any], answer: Answer, sections: Sequence[tuple[Section, Rows, Rows]]) -> NDArray[Any]:
-    """The integers of parts by group, added to cells of 0, of 64 bits where these do. sections: with where their rows
-    are, and in which group."""
+    """Add the integers of parts by group to cells of 0, as int64 if they fit. sections: with their row positions and
+    groups."""
     wide = any(each.dtype == object for each in answer.numbers)
     parts = cells.astype(object) if wide else cells
     for section, rows, groups in sections:
@@ -88,9 +88,9 @@ def _summed(cells: NDArray[Any], answer: Answer, sections: Sequence[tuple[Sectio
 
 
 def _cells(plan: ExactPlan, answer: Answer) -> NDArray[np.int64]:
-    """Where rows stand among all combinations of public values; rows of all groups anywhere."""
+    """Return the place of each row among all combinations of public values; arbitrary for rows of all groups."""
     place = np.zeros(len(answer.sections), dtype=np.int64)
-    codes = [cells.astype(np.int64) for cells, _ in answer.keys]  # of no rows an engine may not say what they are
+    codes = [cells.astype(np.int64) for cells, _ in answer.keys]  # without rows an engine may not give the type
     for axis in axes_of(plan.keys):
         own = [codes[key] for key in axis.keys]
         place = place * axis.cells + (own[0] if len(own) == 1 else PublicKeyRows(axis, plan.keys)(own))
@@ -98,20 +98,20 @@ def _cells(plan: ExactPlan, answer: Answer) -> NDArray[np.int64]:
 
 
 def _codes(answer: Answer) -> NDArray[np.int64]:
-    """A number for each row in the order of its keys, NULL last; equal for equal keys."""
+    """Return a number for each row in the order of its keys, NULL last; equal for equal keys."""
     code = np.zeros(len(answer.sections), dtype=np.int64)
     for cells, valid in answer.keys:
         own, uniques = pd.factorize(cells, sort=True)
         own = own.astype(np.int64)
         if valid is not None:
             own[~valid] = len(uniques)
-        both = code * (len(uniques) + 1) + own  # each is below the number of rows, and so is the last code
+        both = code * (len(uniques) + 1) + own  # both factors are at most the number of rows
         code = np.unique(both, return_inverse=True)[1].astype(np.int64)
     return code
 
 
 def _all_cells(plan: ExactPlan) -> tuple[Vector, ...]:
-    """The keys of all combinations of public values, in their order."""
+    """Return the keys of all combinations of public values, in their order."""
     axes = axes_of(plan.keys)
     sizes = [axis.cells for axis in axes]
     cells = np.arange(prod(sizes))
@@ -126,7 +126,7 @@ def _all_cells(plan: ExactPlan) -> tuple[Vector, ...]:
 
 
 def _vector(key: GroupKey, cells: Cells, valid: NDArray[np.bool_] | None, order: NDArray[np.int64]) -> Vector:
-    """The cells of a key at some rows; of a public list those at its places."""
+    """Return the cells of a key at some rows, looked up in its public list if there is one."""
     if key.values is not None:
         return _values(key).at(cells[order].astype(np.int64))
     present = None if valid is None or valid[order].all() else valid[order]

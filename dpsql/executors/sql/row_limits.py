@@ -1,4 +1,5 @@
-"""Row limits below joins, as text: of each privacy unit the rows of least keyed hash, the same ones on every engine."""
+"""Row limits below joins, as text: the rows of each privacy unit with the least keyed hash, the same on every
+engine."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dpsql.plan.nodes import RowLimit
 
 
 def limited(node: RowLimit, rows: Rows, writer: Writer, named: dict[str, str], key: HashKey) -> Rows:
-    """The rows that stay. named: the SELECTs that the statement reads by name."""
+    """Return the kept rows. named: the named SELECTs of the statement."""
     rows, columns = writer.with_values(rows, node.compared)
     hashed = [(name, each.type, limbs_of(each.type)) for name, each in zip(columns, node.compared, strict=True)]
     if not writer.dialect.counts_first:
@@ -31,7 +32,7 @@ def limited(node: RowLimit, rows: Rows, writer: Writer, named: dict[str, str], k
 
 
 def _least(most: int, rows: Rows, hashed: Sequence[Hashed], writer: Writer, key: HashKey) -> Rows:
-    """Each row hashed, and the least of each unit."""
+    """Hash each row, and keep the least of each unit."""
     limiter = Limiter(rows, ((), hashed), writer, key)
     limiter.keep(limiter.least_rows(most, by_group=False))
     return replace(rows, text=limiter.rows.text)

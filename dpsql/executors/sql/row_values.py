@@ -1,4 +1,4 @@
-"""What each row contributes, as columns: places in public lists, steps of lattices, places between edges."""
+"""Contributions of each row, as columns: places in public lists, lattice steps, places between edges."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpsql.schema.columns import Key, Type
 from dpsql.schema.intervals import INT64, Interval
 
 MOST_CASES = 4
-"""Up to so many public values are told apart by CASE; more by a list that is joined."""
+"""Most public values that are compared by CASE; longer lists are joined."""
 MOST_HALVED = 64
-"""Up to so many edges are asked about by halves; more are a list whose greatest edge below a value is joined."""
+"""Most edges that are searched by bisection; of more edges, the greatest below a value is joined."""
 _SHARE_BITS = SHARE_STEPS.bit_length() - 1
 
 
 def real(value: float) -> str:
-    """A DOUBLE, to the last bit."""
+    """Return a DOUBLE, exact to the last bit."""
     text = repr(float(value))
     if text.lstrip("-") in ("inf", "nan"):
         return f"CAST('{text}' AS DOUBLE)"
@@ -28,11 +28,11 @@ def real(value: float) -> str:
 
 
 def steps_text(part: LatticeSum, value: str, dialect: Dialect, ends: Interval | None = None) -> str:
-    """The integer that a row adds to a lattice, of a value that is a column; NULL of NULL.
+    """Return the integer that a row adds to a lattice, for a value that is a column; NULL for NULL.
 
-    With `whole`, clip(clip(v, lower, upper) - origin, least, most) is v - origin held between the integers that the two
-    ends come to; one CASE for both clips, and nothing overflows. Of reals the product is held to {least..most} before
-    it is rounded: it is the same, for these are integers. ends: between which all values are known to lie."""
+    With `whole`, clip(clip(v, lower, upper) - origin, least, most) is v - origin clipped to the images of the two ends;
+    one CASE does both clips, and nothing overflows. For reals the product is clipped to {least..most} before rounding,
+    with the same result, since both limits are integers. ends: known limits of all values."""
     if part.whole:
         low, high = (min(max(int(end) - int(part.origin), part.least), part.most) for end in (part.lower, part.upper))
         whole = dialect.whole(value, part.value.type)
@@ -56,8 +56,8 @@ def steps_text(part: LatticeSum, value: str, dialect: Dialect, ends: Interval | 
 
 
 def bare_steps(part: LatticeSum, ends: tuple[int, int] | None) -> bool:
-    """Whether steps of a column whose integers lie between these ends are its values less the origin: nothing is left
-    to clip."""
+    """Return whether the steps of an integer column within these ends are its values minus the origin, without
+    clipping."""
     if not part.whole or ends is None:
         return False
     low, high = ends
@@ -66,8 +66,8 @@ def bare_steps(part: LatticeSum, ends: tuple[int, int] | None) -> bool:
 
 
 def rounded_text(part: LatticeSum, product: str, dialect: Dialect) -> str:
-    """The step of a product of `steps_text`, which is a column; where it is not finite 0. What both ends come to holds
-    all between them, for neither a difference nor a product of doubles changes their order."""
+    """Return the rounded step of a product of `steps_text`, which is a column; 0 if it is not finite. Differences and
+    products of doubles keep the order, so the images of both ends bound all values between them."""
     low, high = ((float(end) - float(part.origin)) * float(part.steps_per_unit) for end in (part.lower, part.upper))
     if part.least <= low and high <= part.most:
         return dialect.rounded(product)
@@ -80,14 +80,14 @@ def rounded_text(part: LatticeSum, product: str, dialect: Dialect) -> str:
 
 
 def big(value: int) -> str:
-    """A BIGINT, or a wider integer where it is one."""
+    """Return a BIGINT, or a HUGEINT if needed."""
     if value in INT64:
         return f"CAST({value} AS BIGINT)"
     return f"CAST({value} AS HUGEINT)"
 
 
 def product_text(part: LatticeProduct, first: str, second: str, dialect: Dialect) -> str:
-    """The integer that a row adds to a product, of two steps that are columns."""
+    """Return the integer that a row adds to a product, from two step columns."""
     if part.whole:
         return f"(2 * {first} - {big(part.first.most)}) * (2 * {second} - {big(part.second.most)})"
     one, other = (
@@ -99,7 +99,7 @@ def product_text(part: LatticeProduct, first: str, second: str, dialect: Dialect
 
 
 def share_text(part: LatticeShare, first: str, second: str) -> str:
-    """The integer that a row adds to a share, of two steps that are columns."""
+    """Return the integer that a row adds to a share, from two step columns."""
     own = _shares(first, part.degrees[0])[part.index[0]]
     if part.degrees[1] == 0:
         return own
@@ -121,16 +121,16 @@ def _shares(steps: str, degree: int) -> list[str]:
 
 
 def number_text(value: str, kind: Type, dialect: Dialect) -> str:
-    """A value of a type that has an order as a DOUBLE."""
+    """Return a value of an ordered type as a DOUBLE."""
     return value if kind is Type.REAL else f"CAST({dialect.whole(value, kind)} AS DOUBLE)"
 
 
 def edges_text(of: Edges, value: str, dialect: Dialect) -> str:
-    """How many edges are less than a value, by halves."""
+    """Return how many edges are less than a value, by bisection."""
     number = number_text(value, of.value.type, dialect)
 
     def between(first: int, last: int) -> str:
-        """Where first..last edges are less, by how it is known."""
+        """Return the count, known to be in first..last."""
         if first == last:
             return str(first)
         middle = (first + last) // 2
@@ -141,13 +141,13 @@ def edges_text(of: Edges, value: str, dialect: Dialect) -> str:
 
 
 _NORMAL = real(2.0**-1022)
-"""The least number whose first digit is not 0."""
+"""The least normal double."""
 
 
 def leading_text(of: LeadingDigits, value: str, dialect: Dialect) -> str:
-    """The place of a value by its leading digits. The power of two is the largest that is at most its size: a logarithm
-    says which, or the next. All else is exact: a number over a power of two, and by how much that is more than 1, as
-    many times as there are places. Below the least number whose first digit is not 0 there is one power for all."""
+    """Return the place of a value by its leading digits. The power of two is the largest that is at most the size: a
+    logarithm finds this one or a neighbour. All else is exact: the number divided by the power, minus 1, times the
+    number of places. All numbers below the least normal double share one power."""
     number, steps, two = number_text(value, of.value.type, dialect), 2**of.digits, real(2)
     size = f"ABS({number})"
     near = f"LEAST(GREATEST(FLOOR(LOG2({size})), {real(-1022)}), {real(1023)})"
@@ -165,7 +165,8 @@ def leading_text(of: LeadingDigits, value: str, dialect: Dialect) -> str:
 
 
 def code_text(key: GroupKey, value: str, dialect: Dialect) -> str | None:
-    """The place of a value, which is a column, in a public list, NULL for none; None where a list has to be joined."""
+    """Return the place of a value, which is a column, in a public list, NULL for none; None if the list has to be
+    joined."""
     values = key.values or ()
     null = values.index(None) if None in values else None
     outside = null if key.listed and null is not None else None
@@ -195,12 +196,12 @@ def is_consecutive(values: Sequence[Key]) -> bool:
 
 
 class Lists:
-    """Public lists that a statement joins: name -> the type of the values, and these."""
+    """Public lists that a statement joins: name -> type and values."""
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[Type, tuple[Key, ...]]] = {}
         self.few = False
-        """Whether what is looked up are groups, not rows."""
+        """Whether groups are looked up instead of rows."""
 
     def named(self, name: str, kind: Type, values: tuple[Key, ...]) -> str:
         self.found[name] = (kind, values)
@@ -208,13 +209,13 @@ class Lists:
 
 
 def with_code(key: GroupKey, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
-    """The rows with the place of a key in its public list as a column."""
+    """Return the rows with the place of a key in its public list as a column."""
     rows, (value,) = writer.with_values(rows, [key.expr])
     return with_code_of(key, value, rows, writer, lists)
 
 
 def with_code_of(key: GroupKey, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
-    """The same of a value that is a column already."""
+    """As `with_code`, for a value that is already a column."""
     dialect = writer.dialect
     code = writer.names.fresh("g")
     text = code_text(key, value, dialect)
@@ -241,7 +242,8 @@ def with_code_of(key: GroupKey, value: str, rows: Rows, writer: Writer, lists: L
 
 
 def with_place(of: Edges | LeadingDigits, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
-    """The rows with the place of a value, which is a column, by leading digits or by how many edges are less."""
+    """Return the rows with the place of a value, which is a column, by leading digits or by the number of lesser
+    edges."""
     place = writer.names.fresh("p")
     if isinstance(of, LeadingDigits):
         text = f"{leading_text(of, value, writer.dialect)} AS {place}"

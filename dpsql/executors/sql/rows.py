@@ -1,4 +1,4 @@
-"""Rows of a statement: a table expression, and which of its columns hold what."""
+"""Rows of a statement: a table expression and the contents of its columns."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, Number
 
 Name = tuple[str, str]
-"""A column of the plan: its place in the query, and its own name."""
+"""A column of the plan: its table's name in the query, and its own name."""
 MOST_NESTED = 24
-"""So deep calls stand in one another's text; deeper ones become columns first."""
+"""Deeper nested calls become columns first."""
 MOST_KEY_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True)
 class Rows:
-    """`text` is what stands after FROM; columns: names in the statement; unit: whose row it is, NULL for nobody's, of a
-    value that tells units apart; None where the rows are public. unit_kind: its declared type, None where each row of
-    a table is a unit."""
+    """`text` follows FROM; columns: names in the statement; unit: the identity of each row's unit, NULL for none; None
+    if the rows are public. unit_kind: its declared type, None if each row of a table is a unit."""
 
     text: str
     columns: Mapping[Name, str]
     unit: str | None = None
     unit_kind: Type | None = None
     values: Mapping[Expr, str] = field(default_factory=dict)
-    """Expressions that are columns already."""
+    """Expressions that are already columns."""
     bounded: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Columns of integers that were held between two: no other value is in them, whatever is stored."""
+    """Integer columns that were clipped to these two bounds, whatever is stored."""
     raw: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of columns that are a stored one with facts enforced: that one, and the text of them over it."""
+    """For columns with declarations enforced: the stored column, and their text over it."""
     unread: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of columns of texts: the stored one, whatever its bytes, and the text of them over it."""
+    """For text columns: the stored column, with any bytes, and their text over it."""
     clipped: Mapping[str, Interval] = field(default_factory=dict)
-    """Those of them that are the stored one held between two ends, and of NULL NULL, or a default."""
+    """The clip bounds of those columns of `raw` that are only clipped; NULL stays NULL or becomes the default."""
     defaults: Mapping[str, Number] = field(default_factory=dict)
-    """Of which of these NULL is a value."""
+    """The defaults that replace NULL in these columns."""
 
 
 class Names:
-    """Names for a statement, each once."""
+    """Unique names for a statement."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
@@ -55,15 +54,15 @@ class Names:
 
 
 class Writer:
-    """Writes expressions over rows. What stands more than once in a text becomes a column of a subquery first, so that
-    no text grows exponentially and nothing is computed twice."""
+    """Writes expressions over rows. Repeated subexpressions first become columns of a subquery, so that no text grows
+    exponentially and nothing is computed twice."""
 
     def __init__(self, dialect: Dialect, names: Names) -> None:
         self.dialect = dialect
         self.names = names
 
     def text(self, expr: Expr, rows: Rows) -> str:
-        """The expression over these rows, which have all that stands more than once in it (`with_values`)."""
+        """Return the text of an expression over rows that already have its repeated subexpressions (`with_values`)."""
         known = rows.values.get(expr)
         if known is not None:
             return known
@@ -82,7 +81,7 @@ class Writer:
         return f"CASE WHEN LENGTH({text}) <= {reading_limit(call.function, place)} THEN {text} END"
 
     def key_text(self, expr: Expr, rows: Rows) -> str:
-        """A value to group by: of reals with one zero; a text that is made, and long, is NULL."""
+        """Return a value to group by: reals with one zero; a long computed text is NULL."""
         text = self.text(expr, rows)
         if expr.type is Type.REAL:
             return f"({text} + 0.0e0)"
@@ -91,7 +90,7 @@ class Writer:
         return text
 
     def with_values(self, rows: Rows, exprs: Iterable[Expr]) -> tuple[Rows, list[str]]:
-        """The rows with a column for each expression, and the names of these."""
+        """Return the rows with a column for each expression, and the names of these columns."""
         wanted = list(exprs)
         for level in self._levels(wanted):
             rows = self.with_columns(rows, {expr: self.text(expr, rows) for expr in level if expr not in rows.values})
@@ -100,13 +99,13 @@ class Writer:
         return rows, [self.text(expr, rows) for expr in wanted]
 
     def ready(self, rows: Rows, exprs: Iterable[Expr]) -> Rows:
-        """The rows with all columns that the texts of these expressions need."""
+        """Return the rows with all columns that the texts of these expressions need."""
         for level in self._levels(list(exprs)):
             rows = self.with_columns(rows, {expr: self.text(expr, rows) for expr in level if expr not in rows.values})
         return rows
 
     def with_columns(self, rows: Rows, texts: Mapping[Expr, str]) -> Rows:
-        """The rows with more columns, of expressions that are written out."""
+        """Return the rows with more columns, given as text."""
         if not texts:
             return rows
         named = {expr: self.names.fresh() for expr in texts}
@@ -114,16 +113,17 @@ class Writer:
         return replace(rows, text=self.select(f"*, {listed}", rows.text), values={**rows.values, **named})
 
     def with_column(self, rows: Rows, text: str, letter: str) -> tuple[Rows, str]:
-        """The rows with one more column, and its name, which begins with a letter."""
+        """Return the rows with one more column, and its name, which begins with a letter."""
         name = self.names.fresh(letter)
         return replace(rows, text=self.select(f"*, {text} AS {name}", rows.text)), name
 
     def select(self, listed: str, source: str, rest: str = "") -> str:
-        """A SELECT as what stands after FROM."""
+        """Return a SELECT as text after FROM."""
         return f"(SELECT {listed} FROM {source}{rest}) AS {self.names.fresh('q')}"
 
     def _levels(self, exprs: list[Expr]) -> list[list[Expr]]:
-        """Calls that have to be columns before the expressions are written, those of each level over the last one's."""
+        """Return the calls that must be columns before the expressions are written, by level, each over the previous
+        one's."""
         sharing = _Sharing(self.dialect)
         for expr in exprs:
             sharing.visit(expr)
@@ -135,7 +135,7 @@ class Writer:
 
 
 class _Sharing:
-    """Which calls stand more than once in a text, or too deep."""
+    """Finds the calls that occur repeatedly in a text, or too deep."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -143,7 +143,7 @@ class _Sharing:
         self._seen: dict[Expr, int] = {}
 
     def visit(self, expr: Expr) -> int:
-        """How deep the text of an expression is nested."""
+        """Return the nesting depth of an expression's text."""
         if not isinstance(expr, Call):
             return 0
         if expr in self._seen:
@@ -161,7 +161,7 @@ class _Sharing:
         return deepest + 1
 
     def level(self, expr: Expr, levels: dict[Expr, int]) -> int:
-        """How many columns stand below one another in an expression, itself among them; kept in `levels`."""
+        """Return the number of nested columns in an expression, including itself; kept in `levels`."""
         if not isinstance(expr, Call):
             return 0
         if expr not in levels:

@@ -1,4 +1,4 @@
-"""Scans of stored tables: declared facts enforced on every cell, and whose each row is."""
+"""Scans of stored tables: declarations enforced on every cell, and the unit of each row."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _BLANK: Mapping[Type, Key] = {Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: ""
 
 
 class Scans:
-    """Writes scans over stored tables, found by folded name. `read`: the columns of the plan that anything reads;
-    units: whether rows that are units of themselves are numbered."""
+    """Writes scans over stored tables, by folded name. `read`: the columns of the plan that are read; units: whether
+    rows that are their own units are numbered."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Scans:
         self.units = units
         self.seen = seen
         self.bare: set[int] = set()
-        """Scans whose rows are not led to their units, by their identity: those that they are joined to are."""
+        """Scans whose rows are not led to their units, by identity: they are joined to rows that are."""
 
     def rows(self, scan: Scan) -> Rows:
-        """The rows of a scan."""
+        """Return the rows of a scan."""
         stored = self.tables[scan.table.name.casefold()]
         wanted = [column for column in scan.table.columns if (scan.name, column.name) in self.read]
         named = {(scan.name, column.name): self.names.fresh("c") for column in wanted}
@@ -66,7 +66,7 @@ class Scans:
     def _cells(
         self, stored: StoredTable, wanted: Mapping[str, ColumnSchema]
     ) -> tuple[list[tuple[str, str]], dict[str, tuple[str, str]]]:
-        """The names and texts of cells, and of those that are texts and have to be looked at, of what they are made."""
+        """Return the names and texts of cells, and the sources of texts that have to be validated."""
         cells: list[tuple[str, str]] = []
         unread: dict[str, tuple[str, str]] = {}
         for name, column in wanted.items():
@@ -80,25 +80,26 @@ class Scans:
         return cells, unread
 
     def _needs_unit(self, table: TableSchema) -> bool:
-        """Rows of nobody are left out, whoever asks; rows that are units of themselves are somebody's."""
+        """Return whether the unit is needed: rows without a unit are always dropped; rows that are their own units
+        never are."""
         return not table.public and (table.unit is not None or self.units)
 
     def _unit(self, table: TableSchema, stored: StoredTable) -> tuple[Type | None, str, str]:
-        """The type of a table's unit, its text, and the rows over which that is written."""
+        """Return the type of a table's unit, its text, and the rows over which it is written."""
         if table.unit is None:
             return None, stored.row(), stored.rows()
         return self._led(table.unit.column, stored, table.unit.steps)
 
     def _led(self, own: str, stored: StoredTable, steps: Sequence[Lookup]) -> tuple[Type | None, str, str]:
-        """Where a column leads to, by look-ups: the type of the unit there, its text, and the rows over which that is
-        written. Rows that lead nowhere are nobody's."""
+        """Follow look-ups from a column to the unit: return the unit's type, its text, and the rows over which it is
+        written. Rows whose path ends early have no unit."""
         if not steps:
             return stored.kind(own), stored.identity(own), stored.rows()
         there = self.tables[steps[0].table]
         kind, unit, source = self._led(steps[0].column, there, steps[1:])
         key, whose, left = self.names.fresh("k"), self.names.fresh("u"), self.names.fresh("k")
         keyed = self.writer.select(f"{there.identity(steps[0].key)} AS {key}, {unit} AS {whose}", source)
-        # Where a key is not unique, though it is declared to be, it leads to the least unit.
+        # A key declared unique may not be: then it leads to the least unit.
         present = f" WHERE {key} IS NOT NULL AND {whose} IS NOT NULL"
         if self.seen.alone(steps[0].table, steps[0].key):
             least = self.writer.select("*", keyed, present)
@@ -108,7 +109,7 @@ class Scans:
         return kind, whose, f"{mine} JOIN {least} ON {left} = {key}"
 
     def _enforced(self, rows: Rows, scan: Scan, wanted: Sequence[ColumnSchema]) -> Rows:
-        """Declared bounds, or those of the type itself, and defaults, on every cell."""
+        """Apply declared bounds, or those of the type, and defaults to every cell."""
         texts = {column.name: self._enforce(rows, scan, column) for column in wanted}
         changed = {(scan.name, name): text for name, text in texts.items() if text is not None}
         if not changed:
@@ -137,7 +138,7 @@ class Scans:
         )
 
     def _enforce(self, rows: Rows, scan: Scan, column: ColumnSchema) -> str | None:
-        """The case that most cells are comes first: where all of a block are, an engine goes over it once."""
+        """Write one cell. The most common case comes first: an engine checks a block once if all of its cells match."""
         name = rows.columns[scan.name, column.name]
         default = None if column.nullable else self.dialect.literal(default_value(column), column.type)
         limits = column.bounds or _LIMITS.get(column.type)
@@ -155,12 +156,12 @@ class Scans:
 
 
 def with_default(cell: str, default: str) -> str:
-    """A stored cell, of which NULL is a value."""
+    """Return a stored cell with its default for NULL."""
     return f"COALESCE({cell}, {default})"
 
 
 def _held(column: ColumnSchema) -> tuple[int, int] | None:
-    """Between what bounds all values of a column of integers lie once facts are enforced."""
+    """Return the bounds of all values of an integer column with declarations enforced."""
     if column.type is not Type.INTEGER or column.bounds is None:
         return None
     ends = int(column.bounds.lower), int(column.bounds.upper)
@@ -169,7 +170,7 @@ def _held(column: ColumnSchema) -> tuple[int, int] | None:
 
 
 def default_value(column: ColumnSchema) -> Key:
-    """What a NULL becomes where the owner declared that there is none: first key, lower bound, or the type's zero."""
+    """Return the replacement for NULL in a NOT NULL column: first key, lower bound, or the type's zero."""
     if column.keys and column.keys[0] is not None:
         return column.keys[0]
     if column.bounds is not None:
@@ -178,12 +179,12 @@ def default_value(column: ColumnSchema) -> Key:
 
 
 def tables_read(plan: ExactPlan) -> set[str]:
-    """The tables that a plan reads, and those that paths to their units lead through; folded."""
+    """Return the tables that a plan reads, and those on the paths to their units; folded."""
     scanned = {scan.table.name.casefold() for scan in scans_of(plan.source)}
     return scanned | {step.table for step in lookups(plan)}
 
 
 def lookups(plan: ExactPlan) -> list[Lookup]:
-    """The steps of paths from the tables that a plan reads to their units."""
+    """Return the steps of the paths from the tables that a plan reads to their units."""
     units = [scan.table.unit for scan in scans_of(plan.source)]
     return list(dict.fromkeys(step for unit in units if unit is not None for step in unit.steps))

@@ -15,8 +15,8 @@ from dpsql.schema.frozen import dataclass
 
 
 def sections_of(plan: ExactPlan) -> tuple[Section, ...]:
-    """Parts of rows come first, then parts of units: the first section has each group once, for whoever has a row in a
-    group is counted in both. What is the same in all groups has a section for each part."""
+    """Return the sections, parts of rows before parts of units. The first section has each group once, since every unit
+    with a row in a group counts in both. Each part that is the same in all groups has its own section."""
     of_rows = tuple(place for place, part in enumerate(plan.parts) if not of_units(part))
     of_all = tuple(place for place, part in enumerate(plan.parts) if isinstance(part, AllUnits))
     of_unit = tuple(place for place, part in enumerate(plan.parts) if of_units(part) and place not in of_all)
@@ -29,7 +29,7 @@ def sections_of(plan: ExactPlan) -> tuple[Section, ...]:
 @dataclass(frozen=True, repr=False)
 class SectionWriter:
     """Writes sections over a table of rows, with the names of their keys and of their unit; conditions: those of rows
-    that count one by one."""
+    that count in parts of rows."""
 
     plan: ExactPlan
     sums: Sums
@@ -39,7 +39,7 @@ class SectionWriter:
     conditions: Sequence[str]
 
     def text(self, section: Section) -> tuple[str, int]:
-        """The SELECT of a section, and how many numbers its rows have."""
+        """Return the SELECT of a section, and the number of its numeric columns."""
         if section.of_all:
             return self._of_all_units()
         if section.grid is not None:
@@ -54,7 +54,7 @@ class SectionWriter:
         return f"SELECT {', '.join(listed) or 'COUNT(*) AS n0'} FROM {self.source}{self._by(self.keys)}", len(sums)
 
     def _of_units(self, parts: Sequence[int]) -> tuple[str, int]:
-        """One number of each unit in each group, and their sums."""
+        """Compute one number of each unit in each group, and their sums."""
         unit, dialect = self._some_unit(), self.sums.dialect
         numbers = [
             number_of(self.plan.parts[part], f"y{place}", self.sums.columns, unit, dialect)
@@ -72,7 +72,7 @@ class SectionWriter:
         return f"SELECT {outer} FROM ({inner}) AS of_units{self._by(self.keys)}", len(numbers)
 
     def _of_all_units(self) -> tuple[str, int]:
-        """How many units there are in any group."""
+        """Count the units in any group."""
         nulls = "".join(f"NULL AS {name}, " for name in self.keys)
         return f"SELECT {nulls}COUNT(DISTINCT {self._some_unit()}) AS n0 FROM {self.source}", 1
 

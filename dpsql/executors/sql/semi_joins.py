@@ -1,7 +1,7 @@
-"""Rows that a condition keeps by whether others are there for them: as joins that keep or leave out, not as marks.
+"""EXISTS filters as joins that keep or drop rows, instead of marks.
 
-WHERE EXISTS (...) is a mark and a predicate of nothing else. Written as a join that keeps rows with a match, an engine
-need not mark each row first, and the other predicates stand before it: they leave the same rows, in whatever order.
+WHERE EXISTS (...) is a mark whose only use is a predicate. As a join that keeps matching rows, an engine need not mark
+each row first, and the other predicates come before it: they leave the same rows in any order.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, repr=False)
 class SemiJoin:
-    """A source, the marks that stood on it with whether rows that have them are kept (else those that have not), and
-    the predicates that read none of them."""
+    """A source, the marks that were on it, each with whether marked rows are kept (otherwise unmarked ones), and the
+    predicates that read no mark."""
 
     source: Source
     marks: tuple[tuple[Mark, bool], ...]
@@ -24,7 +24,7 @@ class SemiJoin:
 
 
 def asked(node: Filter) -> SemiJoin | None:
-    """The filter, with others right below it, as this; None where it is none."""
+    """Return the filter, with others right below it, as a SemiJoin, or None."""
     marks: list[Mark] = []
     terms, source = terms_of_filters(node)
     while isinstance(source, Mark):
@@ -40,7 +40,7 @@ def asked(node: Filter) -> SemiJoin | None:
 
 
 def terms_of_filters(source: Source) -> tuple[list[Expr], Source]:
-    """Collect the terms of filters that stand on one another, and the source below them."""
+    """Collect the terms of consecutive filters, and the source below them."""
     terms: list[Expr] = []
     while isinstance(source, Filter):
         terms += conjuncts(source.predicate)
@@ -49,8 +49,8 @@ def terms_of_filters(source: Source) -> tuple[list[Expr], Source]:
 
 
 def _kept(mark: Mark, terms: Sequence[Expr]) -> bool | None:
-    """Whether rows that have the mark are kept, or those that have it not; None where neither is all that is asked.
-    NOT IN asks for NULL, too."""
+    """Return whether marked rows are kept (True) or unmarked ones (False); None if the terms use the mark otherwise.
+    NOT IN also depends on NULL."""
     if mark.column in terms:
         return True
     without = any(

@@ -1,5 +1,5 @@
-"""Sources of a plan as table expressions: scans with declared facts enforced, filters, joins, marks, unions, and rows
-made of each unit's."""
+"""Sources of a plan as table expressions: scans with declarations enforced, filters, joins, marks, unions, and rows
+computed per unit."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from dpsql.schema.units import Unit
 
 
 class Sources:
-    """Writes sources over stored tables, found by folded name. `read`: the columns of the plan that
-    anything reads. `key`: of the hash by which rows of a unit are kept."""
+    """Writes sources over stored tables, by folded name. `read`: the columns of the plan that are read. `key`: of the
+    hash that selects the kept rows of a unit."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class Sources:
         self.whole = WholeRows(self.writer, self.named)
 
     def all_rows(self, source: Source) -> Rows:
-        """The rows of the whole source of a plan."""
+        """Return the rows of the whole source of a plan."""
         self.whole.joins = frozenset(map(id, joins_of_whole_units(source)))
         return self.whole.without(self.rows(source))
 
     def rows(self, source: Source) -> Rows:
-        """The rows of a source; where units are asked for, those of somebody."""
+        """Return the rows of a source; if units are needed, only rows with one."""
         self.fan_outs = self.fan_outs or fan_outs_above(source)
         return self._made(source)
 
@@ -105,7 +105,7 @@ class Sources:
         return replace(rows, text=self.writer.select("*", rows.text, f" WHERE {where}"))
 
     def _asked(self, parts: SemiJoin) -> Rows:
-        """The rows that are left, other predicates first; which units would make too many pairs is asked of all."""
+        """Return the remaining rows, with other predicates first; the limit of pairs per unit counts all rows."""
         rows = self.writer.ready(self.rows(parts.source), [one for mark, _ in parts.marks for one, _ in mark.keys])
         joins: list[tuple[Mark, str, Rows, list[tuple[str, str]]]] = []
         for mark, keep in parts.marks:
@@ -147,7 +147,7 @@ class Sources:
         return Rows(self.writer.select(listed, text), columns, whose.unit, whose.unit_kind, bounded=bounded)
 
     def _bare(self, node: Join | Mark, sides: Sequence[Source]) -> Source | None:
-        """Which of some sides, if any, need not be led to its unit: it is that of the rows that it meets."""
+        """Return the side, if any, that need not be led to its unit, since the rows that it matches are."""
         left, right = (node.left, node.right) if isinstance(node, Join) else (node.input, node.inner)
         pairs_count = isinstance(node, Join) and not is_lookup(node)
         pairs_count = pairs_count or (isinstance(node, Mark) and node.condition is not None)
@@ -165,7 +165,7 @@ class Sources:
         return rows
 
     def _are_few(self, node: Join | Mark) -> bool:
-        """Whether no unit is known to make more pairs than one may."""
+        """Return whether every unit is known to stay within the limit of pairs."""
         most = most_pairs(self.fan_outs.get(id(node), 1))
         if isinstance(node, Join):
             most, pairs = min(most, large_units.MOST_WHOLE), most_of_unit(node, self.seen)
@@ -176,7 +176,7 @@ class Sources:
     def _bounded_sides(
         self, node: Join, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]
     ) -> tuple[Rows, Rows]:
-        """The sides of a join, without units that would make too many pairs."""
+        """Return the sides of a join, without units that would make too many pairs."""
         if left.unit is None or self._are_few(node):
             return left, right
         if right.unit is not None and not is_lookup(node):
@@ -186,9 +186,9 @@ class Sources:
     def _without_heavy_units(
         self, node: Join | Mark, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]]
     ) -> tuple[Rows, Rows]:
-        """The sides of a node, the right one without the rows of units that would make more pairs than one unit may,
-        and than it has rows on the left: it follows from the unit's own rows. Both become names of the statement, for
-        they are read twice."""
+        """Return the sides of a node, the right one without the rows of units that would make more pairs than the limit
+        and than their rows on the left; this depends only on the unit's own rows. Both become names of the statement,
+        since they are read twice."""
         most = most_pairs(self.fan_outs.get(id(node), 1))
         sides = [replace(rows, text=self.whole.as_name(rows)) for rows in (left, right)]
         crowded = [self.whole.crowded(rows, sides, most) for rows in sides]
@@ -209,8 +209,8 @@ class Sources:
         return sides[0], replace(sides[1], text=light)
 
     def _equal(self, pair: Pair, sides: tuple[Rows, Rows], sources: tuple[Source, Source]) -> tuple[str, str]:
-        """The equality of an integer and a real is that of numbers, not of doubles; that of digits of larger integers
-        and of an integer is that of privacy unit keys, where both are such."""
+        """Return both sides of an equality. An integer and a real are compared as numbers, not as doubles; digits of a
+        larger integer and an integer as privacy unit keys, if both are such keys."""
         below = number_below(pair[0]), number_below(pair[1])
         own = [_is_unit(*each) for each in zip(below, sources, strict=True)]
         if below != pair and all(own) and sides[0].unit is not None and sides[1].unit is not None:
@@ -242,7 +242,7 @@ class Sources:
         return replace(rows, text=text, columns=columns)
 
     def _beside(self, node: Mark, rows: Rows) -> tuple[Rows, Rows, list[tuple[str, str]]]:
-        """The rows that are marked, those that they are marked by, and which columns of both are equal."""
+        """Return the rows to mark, the inner rows, and the pairs of equal columns."""
         inner = self._side(node.inner, self._bare(node, [node.inner]))
         inner = self.writer.ready(inner, [other for _, other in node.keys])
         pairs = [self._equal(pair, (rows, inner), (node.input, node.inner)) for pair in node.keys]
@@ -252,7 +252,7 @@ class Sources:
         return rows, inner, pairs
 
     def _alike(self, node: Mark, rows: Rows, inner: Rows, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        """When a row marks another."""
+        """Return the conditions under which a row marks another."""
         both = rows.unit is not None and inner.unit is not None
         conditions = [f"{rows.unit} = {inner.unit}"] if both else []
         conditions += [f"{one} = {other}" for one, other in pairs]
@@ -262,8 +262,8 @@ class Sources:
         return conditions
 
     def _of_list(self, node: Mark, mark: str, rows: Rows, inner: Rows) -> str:
-        """As x IN (...). Of people's rows neither whether there are any nor their NULLs are asked: that could be
-        anybody's doing."""
+        """Return x IN (...). For private rows, their existence and their NULLs are ignored: both could depend on any
+        person."""
         asked, listed = self.writer.text(node.keys[-1][0], rows), self.writer.text(node.keys[-1][1], inner)
         if not is_public(node.inner):
             return f"CASE WHEN {mark} THEN TRUE WHEN {asked} IS NULL THEN NULL ELSE FALSE END"
@@ -342,7 +342,7 @@ class Sources:
 
 
 def _is_unit(expr: Expr, source: Source) -> bool:
-    """Whether an expression is the column of its table that tells units apart."""
+    """Return whether an expression is the unit column of its table."""
     if not isinstance(expr, Column):
         return False
     return any(scan.name == expr.table and scan.table.unit == Unit(expr.name) for scan in scans_of(source))

@@ -1,4 +1,4 @@
-"""A statement of SQL that a plan becomes, and what its rows are."""
+"""The SQL statement of a plan, and the layout of its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsql.schema.frozen import dataclass
 @dataclass(frozen=True)
 class Section:
     """Rows of an answer with one number: those of some parts of the plan, or of one grid. `of_all`: one row, without
-    keys, of parts that are the same in all groups."""
+    keys, for a part that is the same in all groups."""
 
     parts: tuple[int, ...] = ()
     grid: int | None = None
@@ -21,10 +21,10 @@ class Section:
 
 @dataclass(frozen=True, repr=False)
 class Statement:
-    """A statement, and what its rows are: the number of a section, a cell for each key (of a public list the place in
-    it; dates and times as numbers), and whole numbers. lists: what public lists it joins, by name: their type, and
-    their values without NULL, to stand in columns v and p, p their places. named: SELECTs that it reads by name, each
-    over those before it (`Dialect.head`)."""
+    """A statement, whose rows have a section number, a cell for each key (the place in its public list, if any; dates
+    and times as numbers), and whole numbers. lists: the public lists that it joins, by name: their type, and their
+    values without NULL, for columns v and p (the place). named: SELECTs that it reads by name, each over those before
+    it (`Dialect.head`)."""
 
     text: str
     sections: tuple[Section, ...]
@@ -33,7 +33,7 @@ class Statement:
 
 
 def below_one_another(texts: Sequence[tuple[str, int]], keys: Sequence[str], dialect: Dialect) -> str:
-    """Sections, each with how many numbers it has, as one SELECT."""
+    """Combine sections, each with its number of numeric columns, into one SELECT."""
     width = max(size for _, size in texts)
     selects = []
     for number, (text, size) in enumerate(texts):

@@ -1,8 +1,7 @@
-"""Comparisons of a column with a constant, over stored cells instead of cells that are held to their bounds.
+"""Comparisons of a column with a constant, over stored cells instead of clipped ones.
 
-clip(v) > k says the same as v > k, wherever v lies, where the constant divides the bounds: lower <= k < upper. Written
-so, an engine can skip whole blocks of a file that no row of can meet it. A NULL, which is a value where the owner says
-that there is none, says what that value says.
+clip(v) > k is equivalent to v > k for every v if the constant divides the bounds: lower <= k < upper. In this form an
+engine can skip whole blocks of a file without matching rows. A NULL in a NOT NULL column compares like the default.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _DIVIDES: Mapping[str, Callable[[Interval, Number], bool]] = {
 
 
 MOST_PUSHED_CHARACTERS = 32_000
-"""Above that many characters, times the number of conditions, a WHERE is one condition. DuckDB copies all conditions of
-a WHERE for each that it pushes into a scan: 800 short ones took 6 GB to plan."""
+"""Longest text, times the number of conditions, of a WHERE that is not wrapped into one condition. DuckDB copies all
+conditions of a WHERE for each that it pushes into a scan: 800 short ones took 6 GB to plan."""
 
 
 def conjunction(conditions: Sequence[str]) -> str:
-    """Write the condition that all of these are TRUE.
+    """Return the condition that all of these are TRUE.
 
-    An engine may push the terms of an AND into a scan one by one. No optimizer takes a CASE apart."""
+    An engine may push the terms of an AND into a scan one by one. No optimizer splits a CASE."""
     text = " AND ".join(f"({each})" for each in conditions)
     if len(conditions) * len(text) <= MOST_PUSHED_CHARACTERS:
         return text
@@ -52,8 +51,8 @@ def conjunction(conditions: Sequence[str]) -> str:
 
 
 def of_stored_cells(condition: Expr, rows: Rows, dialect: Dialect) -> str | None:
-    """The text of a condition over the stored cell of a column that is held to its bounds; None where it is no such
-    comparison. It is TRUE for the same rows, and may be NULL for others."""
+    """Return the text of a condition over the stored cell of a clipped column; None if it is no such comparison. It is
+    TRUE for the same rows, and may be NULL for others."""
     compared = _compared(condition)
     if compared is None:
         return None
@@ -70,7 +69,7 @@ def of_stored_cells(condition: Expr, rows: Rows, dialect: Dialect) -> str | None
 
 
 def _compared(condition: Expr) -> tuple[str, Column, Number] | None:
-    """The comparison, its column, which stands before the sign, and the constant as a value of the column's type."""
+    """Return the comparison, its column, which comes first, and the constant as a value of the column's type."""
     if not (isinstance(condition, Call) and condition.function.name in _MIRRORED and len(condition.args) == 2):
         return None
     (one, other), name = condition.args, condition.function.name

@@ -1,4 +1,4 @@
-"""What is added up of rows: the text of each part as an aggregate over columns of what they contribute."""
+"""Sums over rows: the text of each part as an aggregate over columns of the rows' contributions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Moment = LatticeProduct | LatticeShare
 def with_moments(
     parts: Sequence[Part], columns: Contributions, rows: Rows, writer: Writer
 ) -> tuple[Rows, dict[Moment, str]]:
-    """The rows with a column for each product and share."""
+    """Return the rows with a column for each product and share."""
     moments: dict[Moment, str] = {}
     for each in parts:
         part = each.of if isinstance(each, CellPart) else each
@@ -44,7 +44,8 @@ def with_moments(
 
 @dataclass(frozen=True, repr=False)
 class Sums:
-    """Writes parts of rows over their columns. shifted: whether what is taken from each value is taken from the sum."""
+    """Writes parts of rows over their columns. shifted: whether the origin is subtracted from the sum instead of each
+    value."""
 
     columns: Contributions
     moments: Mapping[Moment, str]
@@ -56,7 +57,7 @@ class Sums:
         return self.writer.dialect
 
     def text(self, part: Part, conditions: Sequence[str]) -> str:
-        """A part of rows, over those that meet the conditions."""
+        """Return a part of rows, over those that meet the conditions."""
         if isinstance(part, CellPart):
             of_all = of_values(part, self.columns.values)
             if of_all is not None and not conditions:

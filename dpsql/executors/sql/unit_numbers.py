@@ -1,4 +1,4 @@
-"""What one unit adds to a group, as an expression over its rows there."""
+"""One unit's contribution to a group, as an expression over its rows there."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ _WORD = 2**63
 
 
 def most_of_unit(part: Part) -> int:
-    """The most that a unit adds to a group, by size."""
+    """Return the most that a unit adds to a group, by size."""
     if isinstance(part, UnitTotal | UnitMean):
         return max(abs(part.least), abs(part.most))
     return part.scale if isinstance(part, UnitWeights) else 1
 
 
 def number_of(part: Part, name: str, of: Contributions, unit: str, dialect: Dialect) -> list[dict[str, str]]:
-    """What a unit adds to a group, nothing without a value there, as columns: the first over its rows in the group,
-    others over those before them, the last of this name. What is divided is a column, so that it is done once."""
+    """Return the unit's contribution to a group, 0 without a value there, as columns: the first over its rows in the
+    group, others over those before them, the last with this name. Dividends are columns, so that they are computed
+    once."""
     if isinstance(part, CountUnits):
         counted = "*" if part.present is None else of.values[part.present]
         return [{name: f"CAST(COUNT({counted}) > 0 AS BIGINT)"}]
     if isinstance(part, UnitWeights):
         return [{name: _weight(part.scale, unit, dialect)}]
-    assert isinstance(part, UnitTotal | UnitMean)  # there is no other part of units
+    assert isinstance(part, UnitTotal | UnitMean)  # the only other parts of units
     total, count, number = f"{name}t", f"{name}c", f"{name}t"
     if isinstance(part.of, CountRows):
         counted = "*" if part.of.present is None else of.values[part.of.present]
@@ -45,8 +46,8 @@ def number_of(part: Part, name: str, of: Contributions, unit: str, dialect: Dial
 
 
 def _mean(name: str, total: str, count: str, dialect: Dialect) -> list[dict[str, str]]:
-    """The nearest whole number to a mean, of halves the even one: the quotient towards 0, which is no larger than what
-    a row adds, or one further from 0."""
+    """Round a mean to the nearest whole number, half to even: the quotient towards 0, which is at most the size of a
+    row's step, or one further from 0."""
     quotient, rest = f"{name}q", f"{name}r"
     wide = f"CAST({total} AS {dialect.wide})"
     further = f"2 * ABS({rest}) > {count} OR (2 * ABS({rest}) = {count} AND {quotient} % 2 <> 0)"
@@ -59,7 +60,7 @@ def _mean(name: str, total: str, count: str, dialect: Dialect) -> list[dict[str,
 
 
 def _weight(scale: int, unit: str, dialect: Dialect) -> str:
-    """What a unit in so many groups weighs, of rows that are one for each group of it. Roots of whole numbers below
-    2^52 are on the right side of the next one."""
+    """Return the weight of a unit in that many groups, over rows that are one for each of its groups. Square roots of
+    whole numbers below 2^52 never round up to a whole number."""
     square = dialect.quotient(f"CAST({scale**2} AS BIGINT)", f"COUNT(*) OVER (PARTITION BY {unit})")
     return f"CAST(FLOOR(SQRT(CAST({square} AS DOUBLE))) AS BIGINT)"

@@ -1,10 +1,9 @@
-"""Python objects and texts, cell by cell, as values that are told apart exactly
-(dpsql.executors.pandas.columns.exact_values).
+"""Python objects and texts as exact values, cell by cell (see dpsql.executors.pandas.columns.exact_values).
 
-What an expression reads of a cell is held in 64 bits: clipped, rounded, to microseconds. Here nothing is: numbers and
-moments are what they are, and the declared type says only which cells fit it. A text is what its type reads.
+Expressions read cells as 64 bits: clipped, rounded, to microseconds. Here numbers and moments stay exact, and the
+declared type only decides which cells fit. A text is parsed by its type.
 
-Nothing here fails on a cell, whatever its class does: one that cannot be read, or does not fit, is None.
+No cell raises, whatever its class does: one that cannot be read, or does not fit, is None.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from dpsql.schema.text_values import ReadText
 
 
 def exact_cell(cell: object, kind: Type, read_text: ReadText, zone: str | None = None) -> Hashable:
-    """What the cell holds as a value of the type: a whole number of days for dates, of nanoseconds for times; None
-    where it holds none."""
+    """Return the cell as a value of the type: a whole number of days for dates, of nanoseconds for times; None if it
+    has no such value."""
     try:
         return _exact(plain_cell(cell), kind, read_text, zone)
     except Exception:  # noqa: BLE001 - a number that its type cannot hold
@@ -56,8 +55,8 @@ def _exact(value: Plain, kind: Type, read_text: ReadText, zone: str | None) -> H
 
 
 def _exact_moment(value: Plain, kind: Type, zone: str | None) -> Hashable:
-    """A moment of a wall clock as nanoseconds, one of a time zone as an Instant: both readings of a repeated hour are
-    two, and the same one in two zones is one. A day is one of the years 1 to 9999."""
+    """Return a wall clock's moment as nanoseconds, one of a time zone as an Instant. Both readings of a repeated hour
+    are two values, and the same instant in two zones is one. Days lie in the years 1 to 9999."""
     if isinstance(value, Moment):
         if kind is Type.TIMESTAMP:
             return Instant(value.nanoseconds) if value.zoned else value.nanoseconds

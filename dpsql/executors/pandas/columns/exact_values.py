@@ -1,11 +1,10 @@
-"""Values that are told apart exactly: those of privacy units, and of the keys that lead to them.
+"""Exact values: those of privacy units, and of the keys that lead to them.
 
 Different arrays hold them: int64, uint64, float64, booleans, datetime64[ns] for moments of a time zone (instants), and
-Python objects for what none of these holds exactly: texts, whole numbers beyond 64 bits, decimals, fractions. Which
-array holds a column may depend on all of its rows; so equality, order and hash here are those of the value, whatever
-array it stands in: 5, 5.0 and Decimal("5.00") are one value, 2^64 - 1 and -1 are two. Python's numbers are equal, and
-have one hash, just where they are the same number, whatever their class ("Hashing of numeric types", Python's library
-reference).
+Python objects for values that none of these holds exactly: texts, whole numbers beyond 64 bits, decimals, fractions.
+The array of a column may depend on all of its rows. So equality, order and hash are those of the value, whatever the
+array: 5, 5.0 and Decimal("5.00") are one value, 2^64 - 1 and -1 are two. Python's numbers are equal, and have one hash,
+just if they are the same number, whatever their class ("Hashing of numeric types", Python's library reference).
 """
 
 from __future__ import annotations
@@ -25,31 +24,32 @@ Numbers = NDArray[np.int64]
 Kinds = NDArray[np.uint8]
 
 _WHOLE_DOUBLES = 2.0**127
-"""Whole doubles below it are told apart by their digits."""
+"""Whole doubles below it are written as their digits."""
 _INTEGER, _LARGE, _REAL, _INSTANT, _OTHER = range(5)
-"""Kinds of words: an integer of int64; one of uint64 above these, modulo 2^64; the bits of another double; nanoseconds
-since 1970 of an instant; Python's hash of any other value, which two values may share."""
+"""Kinds of words: an integer of int64; one of uint64 above these, modulo 2^64; the bits of another double; an instant's
+nanoseconds since 1970; Python's hash of any other value, which may collide."""
 
 
 @dataclass(frozen=True, order=True, slots=True, repr=False)
 class Instant:
-    """A moment of a time zone, in nanoseconds since 1970-01-01 UTC: equal in all zones, and to no wall clock's time."""
+    """A moment of a time zone, in nanoseconds since 1970-01-01 UTC: equal in all zones, and never equal to a wall
+    clock's time."""
 
     nanoseconds: int | Fraction
 
 
 def cells_of(values: Array) -> list[Any]:
-    """The cells as Python's own numbers, texts and instants."""
+    """Return the cells as Python numbers, texts and instants."""
     if values.dtype.kind == "M":
         return [Instant(each) for each in values.view(np.int64).tolist()]
     return list(values.tolist())
 
 
 def array_of(cells: Sequence[Any]) -> Array:
-    """An array that holds these cells exactly, numbers of 64 bits as such."""
+    """Return an array that holds these cells exactly, with 64-bit numbers as such."""
     kinds = set(map(type, cells))
     if kinds == {float}:
-        return np.array(cells, dtype=np.float64) + 0.0  # of two zeros the one
+        return np.array(cells, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
     if kinds == {bool}:
         return np.array(cells, dtype=np.bool_)
     if kinds <= {int}:
@@ -66,7 +66,7 @@ def array_of(cells: Sequence[Any]) -> Array:
 
 
 def joined(columns: Sequence[Array], places: Numbers) -> Array:
-    """The cells at these places of the columns laid one after the other."""
+    """Return the cells at these places of the concatenated columns."""
     if len({column.dtype for column in columns}) == 1:
         return np.concatenate(columns)[places]
     cells = [cell for column in columns for cell in cells_of(column)]
@@ -74,8 +74,8 @@ def joined(columns: Sequence[Array], places: Numbers) -> Array:
 
 
 def numbered(columns: Sequence[Array]) -> list[Numbers]:
-    """An int64 for each cell of several columns: two are the same just where the cells are equal. Those of a column of
-    objects lie close together, those of the first one closest."""
+    """Return an int64 for each cell of several columns, equal just if the cells are equal. Those of a column of objects
+    lie close together, those of the first column closest."""
     if any(column.dtype == object for column in columns):
         seen: dict[object, int] = {}
         return [
@@ -93,14 +93,14 @@ def numbered(columns: Sequence[Array]) -> list[Numbers]:
 
 
 def _apart(words: Numbers, kinds: Kinds) -> Numbers:
-    """The integers of int64 as they are, words of other kinds numbered above them."""
+    """Keep the integers of int64, and number words of other kinds above them."""
     others = [np.flatnonzero(kinds == kind) for kind in (_LARGE, _REAL, _INSTANT)]
     count = sum(map(len, others))
     if count == 0:
         return words
     numbers = np.where(kinds == _INTEGER, words, 0)
     top = 1 + int(numbers.max(initial=0))
-    if top + count > 2**63:  # no room above: closer together first
+    if top + count > 2**63:  # no room above: compact the integers first
         close, numbers = np.unique(numbers, return_inverse=True)
         top = len(close)
     for places in others:
@@ -111,7 +111,7 @@ def _apart(words: Numbers, kinds: Kinds) -> Numbers:
 
 
 def _words(values: Array) -> tuple[Numbers, Kinds]:
-    """Cells of no objects as words, and their kinds. Of floats that are whole the integer's, where 64 bits hold it."""
+    """Return cells other than objects as words, with their kinds. Whole floats that fit 64 bits become integers."""
     kind = values.dtype.kind
     kinds = np.zeros(len(values), dtype=np.uint8)
     if kind == "u":
@@ -123,7 +123,7 @@ def _words(values: Array) -> tuple[Numbers, Kinds]:
         return values.view(np.int64), kinds
     if kind != "f":
         return values.astype(np.int64, copy=False), kinds
-    reals = np.add(values, 0.0, dtype=np.float64)  # 0.0 for -0.0
+    reals = np.add(values, 0.0, dtype=np.float64)  # -0.0 becomes 0.0
     whole = np.trunc(reals) == reals
     small, large = whole & (reals >= -(2.0**63)) & (reals < 2.0**63), whole & (reals >= 2.0**63) & (reals < 2.0**64)
     words = reals.view(np.int64).copy()
@@ -135,8 +135,8 @@ def _words(values: Array) -> tuple[Numbers, Kinds]:
 
 
 def words_of(values: Array) -> tuple[Numbers, Kinds]:
-    """A word for each cell that is no text, and its kind: a function of the value alone, whatever array it stands in.
-    Only different values of the last kind can have one word."""
+    """Return a word for each cell that is not text, and its kind: a function of only the value, whatever its array.
+    Only values of the last kind can collide."""
     if values.dtype != object:
         return _words(values)
     found = [_word(cell) for cell in values]
@@ -145,19 +145,19 @@ def words_of(values: Array) -> tuple[Numbers, Kinds]:
 
 
 def integers_of(values: Array) -> Vector:
-    """The cells, which are no texts, that are whole numbers of 64 bits, NULL for others."""
+    """Return the cells, none of them text, as whole numbers of 64 bits, NULL for others."""
     words, kinds = words_of(values)
     return Vector(words, kinds == _INTEGER)
 
 
 def canonical_texts(values: Array) -> list[str]:
-    """One text for each value that tells units apart: equal numbers have one, whatever array holds them."""
+    """Return the canonical text of each unit: equal numbers have the same one, whatever array holds them."""
     return list(map(canonical, cells_of(values)))
 
 
 def canonical(cell: Any) -> str:
-    """The same of one value, as SQL engines write it too: a text is its own, a whole number its digits; of other
-    numbers "~" and the fewest digits that a double has alone where it is one, else "#" and its digits, or a
+    """Return the canonical text of a value, as SQL engines write it too: a text itself; the digits of a whole number;
+    for other numbers "~" and the shortest digits of a double if they are one, otherwise "#" and their digits, or a
     fraction."""
     if isinstance(cell, str):
         return cell
@@ -175,7 +175,7 @@ def canonical(cell: Any) -> str:
 
 
 def _double(number: Fraction) -> float | None:
-    """The double that is this number."""
+    """Return the double that equals this number, or None."""
     try:
         found = float(number)
     except OverflowError:
@@ -184,8 +184,7 @@ def _double(number: Fraction) -> float | None:
 
 
 def _digits(number: Fraction) -> str:
-    """The decimal digits of a number that is not whole, without zeros at the end; a fraction where there is no end to
-    them."""
+    """Return the decimal digits of a fractional number, without trailing zeros, or a fraction if they do not end."""
     places, rest = 0, number.denominator
     for factor in (2, 5):
         count = 0
@@ -214,10 +213,10 @@ def _word(cell: Any) -> tuple[int, int]:
 
 
 def ranks(values: Array) -> Numbers:
-    """The place of each of these different values in their order: numbers by size, instants by time, texts by their
-    characters; in a column of several of them, numbers first and texts last."""
+    """Rank distinct values: numbers by size, instants by time, texts by their characters; in mixed columns, numbers
+    first and texts last."""
     if values.dtype == object:
-        with localcontext(Context(traps=[])):  # the caller's may refuse to compare decimals with floats
+        with localcontext(Context(traps=[])):  # the caller's context may forbid comparing decimals with floats
             order = np.array(sorted(range(len(values)), key=lambda place: _ordered(values[place])), dtype=np.int64)
     else:
         order = np.argsort(values, kind="stable")

@@ -18,7 +18,7 @@ _WINDOW = 65_536
 
 
 def some_of(read: Reader, places: Places) -> Reader:
-    """The reader of the rows at ascending places, of which there are some: the column is read a window at a time."""
+    """Return the reader of the rows at ascending places (at least one); the column is read in windows."""
 
     def some(start: int, stop: int) -> Vector:
         wanted = places[start:stop]
@@ -35,7 +35,7 @@ def some_of(read: Reader, places: Places) -> Reader:
 
 
 def one_after_the_other(blocks: Sequence[Vector]) -> Vector:
-    """The cells of one block or more."""
+    """Concatenate one block or more."""
     if len(blocks) == 1:
         return blocks[0]
     values = np.concatenate([block.values for block in blocks])
@@ -57,14 +57,14 @@ def gathered(whole: Vector, places: Places, *, missing: bool) -> Vector:
 def gathered_codes(encoded: EncodedColumn, places: Places) -> EncodedColumn:
     if places.min(initial=0) >= 0:
         return EncodedColumn(encoded.codes[places], encoded.dictionary, encoded.nulls)
-    # What is missing is NULL, even in a column that is declared never to be: that one's own -1 is a value.
+    # Missing rows are NULL, even in a column declared NOT NULL, whose own -1 is a value.
     dictionary = encoded.dictionary
     codes = np.where(encoded.codes < 0, np.int32(len(dictionary) - 1), encoded.codes).astype(np.int32)
     return EncodedColumn(np.append(codes, np.int32(-1))[places], with_null(dictionary, Type.TEXT), nulls=True)
 
 
 def with_null(values: Vector, kind: Type) -> Vector:
-    """The values with one more at the end, which is NULL."""
+    """Append a NULL to the values."""
     last: Array = np.empty(1, dtype=DTYPES[kind])
     last[0] = blank(kind)
     return Vector(np.concatenate([values.values, last]), np.append(values.where_valid(), False))

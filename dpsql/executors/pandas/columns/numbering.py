@@ -1,4 +1,4 @@
-"""Codes of a column's values, a block of rows at a time: nothing as long as the column is made but its codes."""
+"""Codes of a column's values, block by block: only the codes are as long as the column."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Codes = NDArray[np.int32]
 _BLOCK = 65_536
 _TEXTS_AT_ONCE = 1 << 19
 _MOST_TEXTS = 1 << 14
-"""Above so many different texts they are numbered all at once: joining the numbers of blocks would take longer."""
+"""With more distinct texts, all are numbered at once: joining the numbers of blocks would take longer."""
 
 
 def numbered_texts(series: pd.Series, fits: Callable[[str], bool]) -> tuple[Codes, list[str]] | None:
-    """Codes of a column of texts in the order of their first appearance, -1 for NULL, and the texts. None where one of
-    them does not fit pandas' hash table, or where they are many."""
+    """Return the codes of a column of texts in order of first appearance, -1 for NULL, and the texts; None if a text
+    does not fit pandas' hash table, or if there are many."""
     array: Any = series.array
     codes = np.empty(len(series), dtype=np.int32)
     seen: dict[str, int] = {}
-    starts = [0, *range(_BLOCK, len(series), _TEXTS_AT_ONCE)]  # a short block first, which tells whether they are many
+    starts = [0, *range(_BLOCK, len(series), _TEXTS_AT_ONCE)]  # a short block first, which shows whether there are many
     for start, stop in zip(starts, [*starts[1:], len(series)], strict=True):
         block_codes, uniques = pd.factorize(array[start:stop])
         texts = list(uniques)
@@ -39,8 +39,8 @@ def numbered_texts(series: pd.Series, fits: Callable[[str], bool]) -> tuple[Code
 
 
 def numbered_integers(read: Reader, rows: int) -> tuple[Codes, Vector] | None:
-    """Codes of whole numbers in the order of their first appearance, and the numbers, the last of them NULL where there
-    is one. None where they do not lie close together, or are too few to tell."""
+    """Return the codes of whole numbers in order of first appearance, and the numbers, followed by NULL if it occurs;
+    None if they do not lie close together, or are too few to tell."""
     starts = range(0, rows, _BLOCK)
     low, high = 2**63, -(2**63)
     for start in starts:

@@ -1,8 +1,8 @@
-"""Python objects as plain values that code of this project can read.
+"""Python objects as plain values.
 
-A column of objects can hold any class. `plain_cell` decides by the class's place in Python's own type tree, and then
-reads a cell through methods of Python's, NumPy's and pandas' own classes: no method of the cell's class is called. So
-a cell cannot raise, and cannot change another row.
+A column of objects can hold any class. `plain_cell` looks up the class in Python's type tree, and then reads a cell
+through methods of Python's, NumPy's and pandas' classes; it never calls a method of the cell's class. So a cell cannot
+raise, and cannot change another row.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dpsql.schema.frozen import dataclass
 
 NANOSECONDS_A_DAY = 86_400 * 10**9
 MOST_DIGITS = 400
-"""A decimal has a text, and is told apart as a whole number, up to so many digits."""
+"""Most digits of a decimal that has a text, or is compared as a whole number."""
 _ATTOSECONDS = {"as": 1, "fs": 10**3, "ps": 10**6, "ns": 10**9, "us": 10**12, "ms": 10**15, "s": 10**18}
 _SECONDS = {"m": 60, "h": 3_600, "D": 86_400, "W": 604_800}
 _ZONES = ("pytz", "dateutil.", "psycopg2.")
-"""Where else classes of time zones come from."""
+"""Other modules with time zone classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ Plain = str | bool | int | float | Fraction | Decimal | date | time | Moment | U
 
 
 def plain_cell(cell: Any) -> Plain:
-    """The value of a cell, of exactly one of these classes; None for NULL and for every other class of cell. Bytes are
-    text in UTF-8."""
+    """Return the value of a cell, of exactly one of these classes; None for NULL and for other classes. Bytes are UTF-8
+    text."""
     if cell is None:
         return None
     kind = type(cell)
@@ -59,7 +59,7 @@ def plain_cell(cell: Any) -> Plain:
 
 
 def text_of(value: Plain) -> str | None:
-    """The text of a plain value, as CAST(x AS TEXT) writes it."""
+    """Return the text of a plain value, as written by CAST(x AS TEXT)."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -78,7 +78,7 @@ def text_of(value: Plain) -> str | None:
 
 def _text(cell: Any) -> str | None:
     text = str.__str__(cell)
-    text.encode()  # raises for a lone surrogate, which is no character
+    text.encode()  # raises for a lone surrogate, which is not a character
     return text
 
 
@@ -94,7 +94,7 @@ def _numpy_float(cell: Any) -> float | Fraction | None:
 
 
 def _decimal(cell: Any) -> Decimal | float | None:
-    """Python's own class, whatever the subclass."""
+    """Return an instance of Python's own class, even for a subclass."""
     number = Decimal(cell)
     if number.is_finite():
         return number
@@ -107,7 +107,7 @@ def _fraction(numerator: int, denominator: int) -> int | Fraction:
 
 
 def _datetime(cell: Any) -> Moment | None:
-    """The parts by Python's own descriptors; an offset is asked of known time zones only."""
+    """Read the parts by Python's own descriptors, and the offset only of known time zones."""
     parts = [getattr(datetime, each).__get__(cell) for each in ("year", "month", "day", "hour", "minute", "second")]
     own = datetime(*parts).replace(microsecond=datetime.microsecond.__get__(cell), fold=datetime.fold.__get__(cell))
     zone = datetime.tzinfo.__get__(cell)
@@ -126,13 +126,13 @@ def _is_zone(zone: tzinfo) -> bool:
 
 
 def _timestamp(cell: Any) -> Moment | None:
-    """pandas' own, which has nanoseconds, years that Python has not, and its UTC in `asm8`."""
+    """Read pandas' class, which has nanoseconds, years beyond Python's, and UTC in `asm8`."""
     moment = _numpy_moment(cell.asm8)
     return None if moment is None else Moment(moment.nanoseconds, cell.tzinfo is not None)
 
 
 def _numpy_moment(moment: Any) -> Moment | None:
-    """NumPy's timestamp, of any unit."""
+    """Read NumPy's timestamp, of any unit."""
     unit, count = np.datetime_data(moment.dtype)
     if np.isnat(moment):
         return None
@@ -141,7 +141,7 @@ def _numpy_moment(moment: Any) -> Moment | None:
         return Moment(_fraction(ticks * _ATTOSECONDS[unit], 10**9))
     if unit in _SECONDS:
         return Moment(ticks * _SECONDS[unit] * 10**9)
-    months: Any = 12 * 1970 + ticks * (12 if unit == "Y" else 1)  # Python's integers, for NumPy's overflow
+    months: Any = 12 * 1970 + ticks * (12 if unit == "Y" else 1)  # Python's integers, since NumPy's overflow
     return Moment(int(first_day(months)) * NANOSECONDS_A_DAY)
 
 
@@ -162,14 +162,14 @@ _BASES: tuple[tuple[type, Any], ...] = (
     (date, _date),
     (bytes, bytes.decode),
 )
-"""Readers of classes and of their subclasses."""
+"""Readers of classes and their subclasses."""
 _NUMPY = {
     **{each: int for each in np.sctypeDict.values() if issubclass(each, np.integer)},
     **{each: _numpy_float for each in np.sctypeDict.values() if issubclass(each, np.floating)},
     np.bool_: bool,
     np.datetime64: _numpy_moment,
 }
-_NO_VALUE = (type(pd.NaT), np.timedelta64)  # of classes that are subclasses of others
+_NO_VALUE = (type(pd.NaT), np.timedelta64)  # subclasses of other classes listed here
 _EXACT: dict[int, Any] = {
     id(kind): read
     for kind, read in {
@@ -180,4 +180,4 @@ _EXACT: dict[int, Any] = {
         pd.Timestamp: _timestamp,
     }.items()
 }
-"""Readers of exactly these classes, by their place in memory: a class could say that it equals another."""
+"""Readers of exactly these classes, by id: a class could claim to equal another."""

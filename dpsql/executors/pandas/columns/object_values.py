@@ -1,4 +1,4 @@
-"""Python objects as values of a declared type: the rules by class, after `object_cells` has read a cell."""
+"""Python objects as values of a declared type: the rules by class, for cells read by `object_cells`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBERS = (int, float, Decimal, Fraction)  # bool is an int
 def value_of_object(
     cell: object, kind: Type, read_text: ReadText, zone: str | None = None, *, clips: bool = False
 ) -> Key:
-    """The value of a cell; None where it is NULL or has no value of the type (clips: as of `read_cells`)."""
+    """Return the value of a cell; None if it is NULL or has no value of the type (clips: see `read_cells`)."""
     try:
         return _read(plain_cell(cell), kind, read_text, zone, clips=clips)
     except Exception:  # noqa: BLE001 - a number that its type cannot hold
@@ -48,12 +48,12 @@ def _read(value: Plain, kind: Type, read_text: ReadText, zone: str | None, *, cl
 
 
 def truth_of(value: Any) -> bool | None:
-    """Of a number: 0 and 1 are booleans."""
+    """Return 0 and 1 as booleans, None for other numbers."""
     return bool(value) if value in (0, 1) else None
 
 
 def _microseconds(value: Plain, zone: str | None) -> int | None:
-    """Of a date its midnight, of a time with a zone what clocks of `zone` show at that instant (None: UTC)."""
+    """Return the midnight of a date; for a time with a zone, the clock time in `zone` (None: UTC)."""
     if isinstance(value, Moment):
         shown = int(value.nanoseconds // 1_000)
         return on_clock(shown, zone) if value.zoned else shown
@@ -61,7 +61,7 @@ def _microseconds(value: Plain, zone: str | None) -> int | None:
 
 
 def on_clock(instant: int, zone: str | None) -> int:
-    """What clocks of a zone show at an instant, in microseconds (None: UTC)."""
+    """Return the clock time of a zone at an instant, in microseconds (None: UTC)."""
     if zone is None:
         return instant
     from dpsql.schema.zones import offsets_of  # most columns hold no instants
@@ -71,8 +71,8 @@ def on_clock(instant: int, zone: str | None) -> int:
 
 
 def _integer(number: Any, *, clips: bool) -> int | None:
-    """A fraction or an infinity does not fit. A Decimal is held before it becomes an integer, which could have a
-    million digits."""
+    """Convert to INTEGER; fractions and infinities do not fit. A Decimal is clipped first, since its integer could have
+    a million digits."""
     if isinstance(number, Decimal):
         whole = number == number.to_integral_value()
     elif isinstance(number, float):
@@ -83,7 +83,7 @@ def _integer(number: Any, *, clips: bool) -> int | None:
 
 
 def _real(number: Any) -> float:
-    """The nearest float: of a number beyond them an infinity, which is clipped."""
+    """Return the nearest float; beyond the floats an infinity, which is clipped later."""
     try:
         return float(number)
     except OverflowError:
