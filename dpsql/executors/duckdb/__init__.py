@@ -1,1 +1,1 @@
-"""The engine over DuckDB: an instance of its own, locked, that reads frames."""
+"""The engine over DuckDB: a locked instance of its own that reads frames."""

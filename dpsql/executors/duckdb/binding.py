@@ -1,6 +1,7 @@
-"""What DuckDB lacks for a plan: whether it compiles, and whether the engine takes the statement over empty tables.
+"""Features that DuckDB lacks for a plan: whether it compiles, and whether the engine accepts the statement over empty
+tables.
 
-Both follow from the plan, which follows from declared facts; no row is within reach.
+Both depend only on the plan, and so only on declarations; no row can be read.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     import duckdb
 
 _MOST_REMEMBERED = 256
-_INSTANCES = Pool()  # to open one takes twenty times as long as to plan a statement
+_INSTANCES = Pool()  # opening one takes twenty times as long as planning a statement
 _ANY = ((), (), None)
 
 
 class EmptyTable:
-    """A table of no row (as of `StoredTable`): its cells are of the declared types, its units texts. Of tables that
-    only paths lead through no type is in the plan; it matters to hashes alone."""
+    """A table without rows (see `StoredTable`): its cells have the declared types, its units are texts. The plan has no
+    types for tables on paths to units; only hashes depend on them."""
 
     enforced = False
 
@@ -44,7 +45,7 @@ class EmptyTable:
         return self.name
 
     def cell(self, column: ColumnSchema) -> str:
-        if is_unsafe(column.storage) and not self._public:  # public rows are here already
+        if is_unsafe(column.storage) and not self._public:  # public rows are already loaded
             raise MissingFeature(lack_of(column.name, column.storage))
         return self._named(column.name, DUCKDB_SQL.type_name(column.type))
 
@@ -67,7 +68,7 @@ class EmptyTable:
 
 @remembered(_MOST_REMEMBERED)
 def lacking(plan: ExactPlan) -> str | None:
-    """What the engine has not, as a noun; None where it can run the plan."""
+    """Return the feature that the engine lacks, as a noun; None if it can run the plan."""
     public = {scan.table.name.casefold() for scan in scans_of(plan.source) if scan.table.public}
     tables = {name: EmptyTable(number, public=name in public) for number, name in enumerate(sorted(tables_read(plan)))}
     try:
@@ -78,7 +79,8 @@ def lacking(plan: ExactPlan) -> str | None:
 
 
 def _binds(statement: Statement, tables: dict[str, EmptyTable]) -> bool:
-    """Whether the engine plans the statement: in an instance that waits for the next one, and keeps nothing of this."""
+    """Return whether the engine plans the statement. The instance is reused for the next plan and keeps nothing of this
+    one."""
     try:
         with _INSTANCES.instance(_ANY, _new, waits=True) as connection:
             connection.execute("BEGIN")
@@ -95,8 +97,8 @@ def _binds(statement: Statement, tables: dict[str, EmptyTable]) -> bool:
 
 
 def ready() -> None:
-    """An instance waits for the next plan, whoever asks: to open one takes so long that a question whose plan needs a
-    new one would tell that nobody has asked before, or that somebody's plan was not taken."""
+    """Ensure that an instance is idle. Opening one is slow, so a delay would reveal that no earlier query was made, or
+    that a plan was rejected."""
     with _INSTANCES.instance(_ANY, _new, waits=True):
         pass
 

@@ -1,4 +1,4 @@
-"""Which tables a database of DuckDB has. No row is read."""
+"""The tables of a DuckDB database. No row is read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LISTED = """
 
 
 def tables_in(file: Path) -> list[str]:
-    """The names of a database's tables, as an owner's file writes them, in alphabetical order; views are left out.
-    Raises InvalidSchema for a file that is no database."""
+    """Return the names of a database's tables, as written in an owner's file, in alphabetical order, without views.
+    Raises InvalidSchema if the file is not a database."""
     try:
         with closing(opened(files=True)) as connection:
             reach(connection, (DatabaseTable(file.absolute(), ""),))

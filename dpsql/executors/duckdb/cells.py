@@ -1,4 +1,4 @@
-"""Cells of files as values of declared types, and what tells units apart there: expressions that no cell makes fail."""
+"""Cells of files as values of declared types, and unit identities: expressions that no cell makes fail."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"})
 _TEXTS = frozenset({"VARCHAR", "ENUM", "UUID"})
 _PLAIN = {"BOOLEAN": Type.BOOLEAN, "DATE": Type.DATE, **dict.fromkeys(_TEXTS, Type.TEXT)}
 _UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""The digits of a UUID between its dashes: the first of each part, and how many they are."""
+"""The digits of a UUID between its dashes: the first of each part, and their number."""
 _WHOLE_DOUBLES = 2.0**127
-"""Whole doubles below it are told apart by their digits (as of `exact_values.canonical`)."""
+"""Whole doubles below it are written as their digits (see `exact_values.canonical`)."""
 
 
 def kind_of(stored: str) -> str:
-    """The name of a stored type without its parameters."""
+    """Return the name of a stored type without its parameters."""
     name = plain(stored)
     return re.split(r"\(", name)[0] if not name.endswith("]") else "LIST"
 
 
 def type_of(stored: str) -> Type:
-    """The type that cells of a stored type have where none is declared."""
+    """Return the default type of cells of a stored type."""
     kind = kind_of(stored)
     if kind in _WHOLE | _WIDE:
         return Type.INTEGER
@@ -45,26 +45,26 @@ def _name(name: str) -> str:
 
 
 def _cell(name: str, stored: str) -> str:
-    """A stored cell. A DECIMAL of a Parquet file can have more digits than its type, and DuckDB fails on some of those:
-    they are NULL."""
+    """Return a stored cell. A DECIMAL in a Parquet file can have more digits than its type, and DuckDB fails on some of
+    those: they are NULL."""
     if kind_of(stored) != "DECIMAL":
         return _name(name)
     digits, places = _digits_of(stored)
     most = f"{'9' * (digits - places)}.{'9' * places}"
     least, last = (f"CAST('{sign}{most}' AS DECIMAL({digits}, {places}))" for sign in ("-", ""))
-    # An optimiser may take the condition apart from what it guards: so that is held to the ends as well.
+    # An optimiser may separate the condition from the value that it guards, so the value is clipped as well.
     held = f"LEAST(GREATEST({_name(name)}, {least}), {last})"
     return f"(CASE WHEN {_name(name)} BETWEEN {least} AND {last} THEN {held} END)"
 
 
 def _digits_of(stored: str) -> tuple[int, int]:
-    """How many digits a DECIMAL has, and how many of them stand after the point."""
+    """Return the number of digits of a DECIMAL, and how many of them follow the point."""
     digits, places = plain(stored).removeprefix("DECIMAL(").rstrip(")").split(",")
     return int(digits), int(places)
 
 
 def cell_of(column: ColumnSchema) -> str | None:
-    """A cell as a value of its column's type, NULL where it is none; None where such cells are never read so."""
+    """Return a cell as a value of its column's type, or NULL; None if such cells never have that type."""
     return cell_text(column.name, column.storage, column.type, column.cell_format, column.zone, clips=column.clips)
 
 
@@ -77,14 +77,14 @@ def cell_text(
     *,
     clips: bool = False,
 ) -> str | None:
-    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so.
+    """Return a cell as a value of a type, or NULL; None if cells of the stored type never have that type.
 
-    form: how texts are written; zone: that in which instants are shown (None: UTC); clips: whether a number beyond 64
-    bits is the nearest INTEGER, as where bounds are declared, and not NULL."""
+    form: the format of texts; zone: the zone in which instants are shown (None: UTC); clips: whether a number beyond 64
+    bits becomes the nearest INTEGER, as with declared bounds, instead of NULL."""
     kind, text = kind_of(stored), _cell(name, stored)
     if kind in _TEXTS and not wanted.opaque:
         as_bytes = _text(text, kind)
-        assert as_bytes is not None  # of texts
+        assert as_bytes is not None  # texts have a reader
         return as_bytes if wanted is Type.TEXT and form is None else read_text(as_bytes, wanted, form, clips=clips)
     if wanted.opaque:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
@@ -104,7 +104,7 @@ def cell_text(
 
 
 def _integer(text: str, kind: str, *, clips: bool) -> str | None:
-    """Numbers with a fraction are none."""
+    """Return an INTEGER; numbers with a fraction are NULL."""
     if kind in _WHOLE or kind == "BOOLEAN":
         return f"CAST({text} AS BIGINT)"
     read = nearest if clips else "TRY_CAST({} AS BIGINT)".format
@@ -120,7 +120,7 @@ def _is_whole(text: str) -> str:
 
 
 def _huge(text: str) -> str:
-    """A decimal as an integer: one of many places after the point is compared with no 1, which it cannot hold."""
+    """Return a decimal as an integer: one with many places cannot be compared with 1, which its type cannot hold."""
     return f"TRY_CAST({text} AS HUGEINT)"
 
 
@@ -141,8 +141,8 @@ def _boolean(text: str, kind: str) -> str | None:
 
 
 def _text(text: str, kind: str) -> str | None:
-    """As bytes: a column of a database may have a collation of its own, for which texts that differ are equal."""
-    if kind == "BLOB":  # declared to be a UUID
+    """Return a text compared by bytes: a database column may have a collation that equates different texts."""
+    if kind == "BLOB":  # declared as a UUID
         digits = f"LOWER(HEX({text}))"
         parts = (f"SUBSTRING({digits}, {first}, {count})" for first, count in _UUID_PARTS)
         joined = " || '-' || ".join(parts)
@@ -157,7 +157,8 @@ def _date(text: str, kind: str) -> str | None:
 
 
 def _timestamp(text: str, kind: str) -> str | None:
-    """What no TIMESTAMP holds is an end of the calendar; nanoseconds are rounded down to microseconds."""
+    """Return a TIMESTAMP. Values beyond TIMESTAMP become an end of the calendar; nanoseconds are rounded down to
+    microseconds."""
     if kind == "TIMESTAMP":
         return text
     if kind == "TIMESTAMP WITH TIME ZONE":
@@ -176,8 +177,8 @@ def _timestamp(text: str, kind: str) -> str | None:
 
 
 def _on_clock(time: str, zone: str) -> str:
-    """What clocks of a zone show at a TIMESTAMP of UTC; the time is first held to the calendar, beyond which the sum
-    could fail."""
+    """Return the clock time of a zone at a TIMESTAMP of UTC. The time is first clipped to the calendar, beyond which
+    the sum could fail."""
     from dpsql.executors.sql.zones import offset_text  # most columns hold no instants
 
     first, last = (f"TIMESTAMP '{each}'" for each in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
@@ -192,8 +193,8 @@ def _on_clock(time: str, zone: str) -> str:
 
 
 def _nanoseconds(text: str) -> str:
-    """Of a time of nanoseconds, also of what DuckDB calls infinite there, which others read as those of 1677 and
-    2262."""
+    """Return the ticks of a nanosecond time; DuckDB's infinite ones become those of 1677 and 2262, as other readers
+    have them."""
     time = f"TRY_CAST({text} AS TIMESTAMP_NS)"
     return _finite(time, f"epoch_ns({time})", "CAST('1970-01-01' AS TIMESTAMP_NS)", str(2**63 - 1))
 
@@ -203,7 +204,7 @@ _ENDS = {
     "TIMESTAMP_S": ("0001-01-01 00:00:00", "9999-12-31 23:59:59"),
     "TIMESTAMP_MS": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999"),
 }
-"""Of the calendar, in what is stored: between them a time is a TIMESTAMP."""
+"""The ends of the calendar by stored type: times between them fit a TIMESTAMP."""
 
 
 def _is_number(kind: str) -> bool:
@@ -211,18 +212,18 @@ def _is_number(kind: str) -> bool:
 
 
 def identity_text(name: str, stored: str, wanted: Type, form: CellFormat | None = None, zone: str | None = None) -> str:
-    """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
-    whatever stores them."""
+    """Return the unit identity: the exact stored value, if it has the declared type; equal numbers have one identity,
+    whatever their storage."""
     kind, text = kind_of(stored), _cell(name, stored)
     cell = cell_text(name, stored, wanted, form, zone, clips=True)
-    assert cell is not None  # as the store saw
+    assert cell is not None  # checked by the store
     if wanted is Type.TEXT:
         return cell
     if kind in _TEXTS:
         return _identity_of_text(f"CAST({text} AS VARCHAR)", cell, wanted, form)
     if wanted is Type.BOOLEAN:
         return f"CAST({cell} AS BIGINT)"
-    if wanted is Type.DATE and kind != "DATE":  # the days of the calendar
+    if wanted is Type.DATE and kind != "DATE":  # days within the calendar
         time = f"TRY_CAST({text} AS TIMESTAMP)"
         day = f"TRY_CAST({cell if zone is not None or kind.endswith('_NS') else time} AS DATE)"
         within = f"{day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
@@ -238,7 +239,7 @@ def identity_text(name: str, stored: str, wanted: Type, form: CellFormat | None 
 
 
 def _identity_of_text(text: str, cell: str, wanted: Type, form: CellFormat | None) -> str:
-    """Of a text, which `cell` reads as a value of the type."""
+    """Return the identity of a text, which `cell` reads as a value of the type."""
     if wanted is Type.INTEGER:
         return exact_integer(text, form)
     if wanted is Type.BOOLEAN:
@@ -249,7 +250,7 @@ def _identity_of_text(text: str, cell: str, wanted: Type, form: CellFormat | Non
 
 
 def _finite(time: str, ticks: str, middle: str, last: str) -> str:
-    """The ticks of a time, of the infinite ones those that hold them."""
+    """Return the ticks of a time; infinite times have the ticks that represent them."""
     return (
         f"CASE WHEN isfinite({time}) THEN {ticks} WHEN {time} > {middle} THEN {last} WHEN {time} < {middle} "
         f"THEN -{last} END"
@@ -257,7 +258,7 @@ def _finite(time: str, ticks: str, middle: str, last: str) -> str:
 
 
 def _of_time(text: str, kind: str) -> str:
-    """Its nanoseconds, with a mark where it is a moment of a time zone."""
+    """Return its nanoseconds, marked if it is a moment of a time zone."""
     time, last = f"TRY_CAST({text} AS TIMESTAMP)", f"CAST('{2**63 - 1}000' AS HUGEINT)"
     ticks = _finite(time, f"epoch_us({time}) * CAST(1000 AS HUGEINT)", "TIMESTAMP '1970-01-01'", last)
     instant = "'@' || " if kind in _ZONED else ""
@@ -265,7 +266,7 @@ def _of_time(text: str, kind: str) -> str:
 
 
 def _of_number(text: str, stored: str) -> str:
-    """One text for each number (as of `exact_values.canonical`)."""
+    """Return the canonical text of a number (see `exact_values.canonical`)."""
     kind = kind_of(stored)
     if kind == "DECIMAL":
         return _of_decimal(text, _digits_of(stored)[1])
@@ -276,7 +277,7 @@ def _of_number(text: str, stored: str) -> str:
         return f"CASE WHEN {same} THEN {_of_double(double)} ELSE {digits} END"
     if kind in _WIDE:
         return digits
-    double = f"CAST({text} AS DOUBLE)"  # so that 0.1 of FLOAT and of DOUBLE, which differ, are two
+    double = f"CAST({text} AS DOUBLE)"  # so that 0.1 as FLOAT and as DOUBLE, which differ, stay distinct
     whole = f"TRUNC({double}) = {double} AND ABS({double}) < {_WHOLE_DOUBLES!r}"
     digits = f"CAST(TRY_CAST({double} AS HUGEINT) AS VARCHAR)"
     return f"CASE WHEN isnan({double}) THEN NULL WHEN {whole} THEN {digits} ELSE {_of_double(double)} END"
@@ -287,7 +288,8 @@ def _of_double(text: str) -> str:
 
 
 def _of_decimal(text: str, places: int) -> str:
-    """A whole number's digits; a double's where it is one, m / 10^p = (m / 5^p) / 2^p; else its own."""
+    """Return the digits of a whole number; of a double if it is one, m / 10^p = (m / 5^p) / 2^p; otherwise its own
+    digits."""
     digits = f"CAST({text} AS VARCHAR)"
     if places == 0:
         return digits

@@ -1,5 +1,5 @@
-"""What a database of DuckDB says of its tables. Rows are read of tables alone: a view, and a column that is computed,
-are programs of the owner's that would run anew with each question, and could fail because of a row."""
+"""Checks of tables in DuckDB databases. Only tables are read: a view or a computed column is the owner's program, which
+would run again for each query, and could fail because of a row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def check_table(connection: duckdb.DuckDBPyConnection, source: DatabaseTable, number: int) -> None:
-    """Raises InvalidSchema unless the name is that of a table with stored columns alone. The database is attached as
-    that of its number."""
+    """Raise InvalidSchema unless the name is that of a table with only stored columns. The database is attached under
+    its number."""
     listed = connection.execute(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_catalog = ?",
         [f"database{number}"],

@@ -1,4 +1,4 @@
-"""DuckDB's SQL (as of `dpsql.executors.sql.dialect.Dialect`)."""
+"""DuckDB's SQL (see `dpsql.executors.sql.dialect.Dialect`)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TYPES: Mapping[Type, str] = {
     Type.OBJECT: "BOOLEAN",
 }
 _HALF_EVEN = "6755399441055744.0e0"
-"""1.5 * 2^52: of a double that is added to it, and from which it is then taken, only whole steps are left."""
+"""1.5 * 2^52: adding and then subtracting it rounds a double to whole numbers."""
 _MARK = "\0{}\0"
 
 
 @dataclass(frozen=True)
 class DuckDBDialect:
-    """of, passes: a statement is of the units of one pass of so many."""
+    """of, passes: the statement covers the units of pass `of` out of `passes`."""
 
     of: int = 0
     passes: int = 1
@@ -38,16 +38,16 @@ class DuckDBDialect:
         return _TYPES[kind]
 
     def literal(self, value: Key, kind: Type) -> str:
-        """Of no cast that might fail, though this one never does: the engine asks conditions with such a cast of the
-        rows of a join, not of the rows below it."""
+        """Return a constant without a cast that might fail, even if this one never does: the engine applies conditions
+        with such a cast after a join, not to the rows below it."""
         if kind is Type.REAL and value is not None and is_plain(float(value)):
             return f"({float(value)!r}{'' if 'e' in repr(float(value)) else 'e0'})"
         word = "TRY_CAST" if value is not None and (kind.temporal or kind is Type.REAL) else "CAST"
         return f"{word}({_bare(value, kind)} AS {_TYPES[kind]})"
 
     def call(self, call: Call, args: list[str]) -> str:
-        """An integer among the arguments is bare: digits of a DECIMAL have to be. It is of 32 bits, and so may the
-        result of a choice be, which is why that is cast."""
+        """Write a call. Integer arguments are bare, as digits of a DECIMAL must be. They have 32 bits, and so may the
+        result of a choice, which is therefore cast."""
         written = [
             _bare(each.value, each.type) if isinstance(each, Literal) and _is_integer(each) else text
             for each, text in zip(call.args, args, strict=True)
@@ -83,7 +83,7 @@ class DuckDBDialect:
     sound_text = None
 
     def total(self, text: str, most: int, where: str = "") -> str:  # noqa: ARG002
-        """SUM of BIGINT is a HUGEINT."""
+        """Return the sum; SUM of BIGINT is a HUGEINT."""
         return f"SUM({text}){where}"
 
     def quotient(self, text: str, by: str) -> str:
@@ -127,7 +127,7 @@ class DuckDBDialect:
 
 
 def is_plain(value: float) -> bool:
-    """Whether digits say a double, to the last bit: not the infinite ones, and of two zeros the one."""
+    """Return whether digits express a double exactly: not for infinities, and not for -0.0."""
     return isfinite(value) and (value != 0 or copysign(1, value) > 0)
 
 
@@ -152,7 +152,7 @@ def _bare(value: Key, kind: Type) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text, of which the engine's parser takes every character but NUL."""
+    """Return a quoted text; the engine's parser accepts every character except NUL."""
     try:
         text.encode()
     except UnicodeEncodeError:

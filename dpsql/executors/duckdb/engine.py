@@ -1,4 +1,4 @@
-"""What the engine over DuckDB takes and gives (as of `dpsql.executors.base.Engine`)."""
+"""The engine over DuckDB (see `dpsql.executors.base.Engine`)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DuckDBEngine:
-    """Parquet files, DuckDB's databases and what an owner's programs gave, in an instance of our own; DataFrames too
-    where `engine="duckdb"` asks for it."""
+    """Reads Parquet files, DuckDB databases and results of owners' programs in its own instance; DataFrames too if
+    `engine="duckdb"` is chosen."""
 
     resources: Resources = ITSELF
     name = "duckdb"
@@ -61,15 +61,15 @@ class DuckDBEngine:
             from dpsql.executors.duckdb.files import FileStore  # as above
 
             return FileStore(source, schema)
-        from dpsql.executors.duckdb.tables import FrameStore, public_store  # loaded when the engine is asked for
+        from dpsql.executors.duckdb.tables import FrameStore, public_store  # loaded when the engine is used
 
         if schema.public:
             return public_store(source, schema)
         return FrameStore(source.frame, schema, source) if self.takes(source) else FrameStore(source, schema)
 
     def together(self, sources: Mapping[str, object]) -> None:  # noqa: ARG002
-        """All of its sources can be. Raises InvalidSchema if the installed DuckDB is not of a tested release."""
-        from dpsql.executors.duckdb.releases import check_release  # loaded when the engine is asked for
+        """Accept all of its sources. Raises InvalidSchema if the installed DuckDB is not of a tested release."""
+        from dpsql.executors.duckdb.releases import check_release  # loaded when the engine is used
 
         check_release()
 

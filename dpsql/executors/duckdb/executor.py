@@ -1,4 +1,4 @@
-"""Plans as statements of DuckDB, each in a locked instance."""
+"""Plans as DuckDB statements, each in a locked instance."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 
 _LOW = 2**63 - 1
 TIMES_AGAIN = 8
-"""So many times the passes are made where memory was too little for them."""
+"""Factor by which the number of passes grows after running out of memory."""
 
 
 class DuckDBExecutor:
-    """Runs plans over stores, found by table name. sources: those that were opened for the question; None: each run
-    opens its own."""
+    """Runs plans over stores, by table name. sources: the ones opened for the query; None: each run opens its own."""
 
     def __init__(self, stores: Stores, resources: Resources = ITSELF, sources: OpenSources | None = None) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
@@ -46,7 +45,7 @@ class DuckDBExecutor:
         self.sources = sources
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """As of `Executor`. Raises SourceChanged where files are not those that were opened."""
+        """See `Executor`. Raises SourceChanged if files changed since they were opened."""
         wanted = tables_read(plan)
         stores = {name: store for name, store in self.stores.items() if name in wanted}
         if self.sources is not None:
@@ -58,19 +57,19 @@ class DuckDBExecutor:
         _check_same(stores, sources, has_read=False)
         try:
             sections, answers = self._within(plan, key, stores, sources)
-        finally:  # whatever a run over other files than before says, it is that they are others
+        finally:  # changed files take precedence over any error of the run
             _check_same(stores, sources, has_read=True)
         return exact_answer(plan, sections, answers)
 
     def _within(
         self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources
     ) -> tuple[tuple[Section, ...], list[Answer]]:
-        """As `_answers`, in the memory that there is. Raises NotEnoughMemory."""
+        """As `_answers`, within the memory limit. Raises NotEnoughMemory."""
         try:
             return self._answers(plan, key, stores, sources, early=True)
         except Exception as error:
-            # Groups of cells, or rows of units, may be more than memory has room for: then keys are looked up row by
-            # row, and people gone over in more passes.
+            # Groups of cells, or rows of units, may exceed memory. Then keys are looked up row by row, and units take
+            # more passes.
             if not _of_memory(error):
                 raise
         return self._with_less(plan, key, stores, sources)
@@ -78,18 +77,18 @@ class DuckDBExecutor:
     def _with_less(
         self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources
     ) -> tuple[tuple[Section, ...], list[Answer]]:
-        """As `_answers`, in the least memory that there is a way for. Raises NotEnoughMemory."""
+        """As `_answers`, with the least memory possible. Raises NotEnoughMemory."""
         try:
             return self._answers(plan, key, stores, sources, early=False)
         except Exception as error:
             if not _of_memory(error):
                 raise
-        raise NotEnoughMemory  # out here: what the engine said quotes cells, and is not its context
+        raise NotEnoughMemory  # outside the handler: the engine's message quotes cells, and must not be its context
 
     def _answers(
         self, plan: ExactPlan, key: bytes, stores: Stores, sources: OpenSources, *, early: bool
     ) -> tuple[tuple[Section, ...], list[Answer]]:
-        """What a plan comes to, one statement for each pass over units, and what the sections of these are."""
+        """Return the answers of a plan, one statement for each pass over units, and their sections."""
         answers: list[Answer] = []
         sections: tuple[Section, ...] = ()
         with sources.instance() as connection:
@@ -114,7 +113,7 @@ class DuckDBExecutor:
 
 
 def _check_same(stores: Stores, sources: OpenSources, *, has_read: bool) -> None:
-    """Raises SourceChanged where files of these stores are not as they were when they were opened."""
+    """Raise SourceChanged if files of these stores changed since they were opened."""
     for name, store in stores.items():
         if isinstance(store, FileStore) and not sources.is_same(name):
             raise SourceChanged(store.source, has_read=has_read)
@@ -130,13 +129,13 @@ def _answer(
     statement: Statement,
     tables: Mapping[str, FrameTable | FileTable],
 ) -> Answer:
-    """What a statement comes to. Its tables and lists stand in it by name, so that nothing is made in the instance but
-    frames' names, which are taken out again."""
+    """Run a statement. Its tables and lists are named in its text, so only frames are registered in the instance, and
+    they are removed again."""
     views, frames = _brought(connection, statement, tables)
     heads = ", ".join(f"{name} AS NOT MATERIALIZED ({text})" for name, text in views.items())
     keys = [f"k{place}" for place in range(len(plan.keys))]
     numbers = [f"n{place}" for place in range(max(map(_width, statement.sections)))]
-    # Of 128 bits the upper and the lower 63, with the sign in the upper: no integer becomes a float on its way.
+    # The upper and lower 63 bits of 128, with the sign in the upper: no integer is converted to a float.
     limbs = [f"CAST({n} >> 63 AS BIGINT) AS h{n}, CAST({n} & {_LOW} AS BIGINT) AS l{n}" for n in numbers]
     text = (
         f"WITH {heads} SELECT {', '.join(['section', *keys, *limbs])} "
@@ -153,15 +152,15 @@ def _answer(
 
 
 def _width(section: Section) -> int:
-    """How many numbers its rows have."""
+    """Return the number of numeric columns in its rows."""
     if section.of_all:
         return 1
     return len(section.parts) if section.grid is None else 2
 
 
 def _cells(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """A column of the engine, which may be masked: its cells, and which are no NULL."""
-    values = np.asarray(column)  # what lies under a mask, too
+    """Return the cells of a possibly masked column, and a mask of those that are not NULL."""
+    values = np.asarray(column)  # including values under a mask
     missing = np.zeros(len(values), dtype=bool) | np.asarray(getattr(column, "mask", False))
     if not missing.any():
         return values, None
@@ -171,7 +170,7 @@ def _cells(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
 
 
 def _whole(high: Any, low: Any) -> NDArray[Any]:
-    """Integers of two limbs, NULL as 0: int64 where they fit, else Python's."""
+    """Return integers from two limbs, NULL as 0: int64 if they fit, otherwise Python's."""
     upper, lower = (_cells(each)[0].astype(np.int64) for each in (high, low))
     if ((upper == 0) | (upper == -1)).all():
         return np.asarray(lower + np.where(upper == 0, 0, -(2**63)))
@@ -181,10 +180,9 @@ def _whole(high: Any, low: Any) -> NDArray[Any]:
 def _brought(
     connection: duckdb.DuckDBPyConnection, statement: Statement, tables: Mapping[str, FrameTable | FileTable]
 ) -> tuple[dict[str, str], dict[str, pd.DataFrame]]:
-    """The tables that the statement reads and the public lists that it joins, as SELECTs by name, and the frames that
-    these are over."""
+    """Return the tables and public lists of a statement as SELECTs by name, and their frames."""
     views, frames = {}, {}
-    # Units are compared between tables: as integers where all of them are, else all as texts.
+    # Units are compared between tables: as integers if all are integers, otherwise as texts.
     as_texts = not all(table.whole_identities() for table in tables.values())
     for table in tables.values():
         if isinstance(table, FrameTable):
@@ -200,7 +198,7 @@ def _brought(
 
 
 def list_frame(kind: Type, values: tuple[Key, ...]) -> pd.DataFrame:
-    """Public values and their places."""
+    """Return public values and their places."""
     vector = vector_of(list(values), kind)
     cells: Any = vector.values
     if kind is Type.TEXT:

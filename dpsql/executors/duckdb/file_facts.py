@@ -1,8 +1,8 @@
-"""Facts about columns of files, found once for each state of the files (`executors.sql.column_facts`).
+"""Facts about columns of files, found once for each state of the files (see `executors.sql.column_facts`).
 
-Of a key that stands in one row the least unit is the only one, so a path to units is a plain join, and rows need not be
-grouped by it. Where rows of people are joined, it is seen too which keys are the cells that they are made of, and how
-many rows a unit has at most. It is seen, not believed: an owner's `unique` does not make it so. It changes no integer.
+If a key occurs in one row, its least unit is the only one, so a path to units is a plain join without grouping. For
+joins of private rows, the facts also include the keys whose cells equal their identities, and the most rows of a unit.
+They are observed, not taken from declarations: an owner's `unique` does not suffice. They change no integer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def seen_in(
     files: Stamped,
     slices: int,
 ) -> ColumnFacts:
-    """What is seen for a plan, whose people's rows have units; in so many slices, as memory asks for."""
+    """Return the facts for a plan with private rows that have units; in `slices` slices, to limit memory."""
     unique = unique_keys(connection, plan, files, slices)
     if not any(isinstance(node, Join | Mark) for node in nodes_of(plan.source)):
         return ColumnFacts(frozenset(unique))
@@ -52,7 +52,7 @@ def seen_in(
 
 
 def unique_keys(connection: duckdb.DuckDBPyConnection, plan: ExactPlan, files: Stamped, slices: int) -> set[str]:
-    """Those that lead to units of a plan, as table.column, folded."""
+    """Return the unique keys on the paths to a plan's units, as table.column, folded."""
     keys = dict.fromkeys((step.table, step.key.casefold()) for step in lookups(plan) if step.table in files)
     return {
         f"{table}.{key}"
@@ -62,7 +62,7 @@ def unique_keys(connection: duckdb.DuckDBPyConnection, plan: ExactPlan, files: S
 
 
 def _once(what: str, files: Iterable[tuple[FileStore, int, object]], look: Callable[[], int]) -> int:
-    """What was seen of these files, the first of which it is kept with, for as long as their stamps are the same."""
+    """Return a fact about these files, cached in the first of them as long as their stamps stay the same."""
     first, *_ = held = list(files)
     key = what, tuple(stamps for _, _, stamps in held)
     known = first[0].seen.get(key)
@@ -88,7 +88,7 @@ def _is_unique(connection: duckdb.DuckDBPyConnection, store: FileStore, number: 
 def _plain_keys(
     connection: duckdb.DuckDBPyConnection, plan: ExactPlan, people: list[Scan], files: Stamped
 ) -> frozenset[str]:
-    """The columns that begin paths or are led to, each cell of which is what tells it apart."""
+    """Return the columns that paths start from or lead to and whose cells all equal their identities."""
     wanted = {(step.table, step.key.casefold()) for step in lookups(plan)}
     wanted |= {(scan.table.name.casefold(), scan.table.unit.column.casefold()) for scan in people if scan.table.unit}
     return frozenset(
@@ -111,7 +111,7 @@ def _is_plain(connection: duckdb.DuckDBPyConnection, store: FileStore, number: i
 
 
 def _as_stored(column: ColumnSchema) -> str | None:
-    """The condition that a cell's value is the stored one, whatever is declared; None of types that are not asked."""
+    """Return the condition that a cell's value is the stored one, despite declarations; None for unsupported types."""
     cell = cell_of(column)
     if cell != identity_text(column.name, column.storage, column.identity, column.cell_format, column.zone):
         return None
@@ -127,7 +127,7 @@ def _as_stored(column: ColumnSchema) -> str | None:
 def _most_rows(
     connection: duckdb.DuckDBPyConnection, scan: Scan, files: Stamped, unique: set[str], slices: int
 ) -> int | None:
-    """The most rows of a table that one unit has; None where its path leads through what is no file."""
+    """Return the most rows of a table that one unit has; None if its path leads through a table not in files."""
     table = scan.table
     if table.unit is None:
         return 1
@@ -160,7 +160,7 @@ def _counted(
 
 
 def _alike(plan: ExactPlan, stores: Mapping[str, FrameStore | FileStore]) -> dict[str, int]:
-    """Of each column of a public table that rows are joined by, how many rows have one cell at most."""
+    """Return, for each column of a public table used as a join key, the most rows with the same cell."""
     scans = {scan.name: scan for scan in scans_of(plan.source) if scan.table.public}
     counts: dict[str, int] = {}
     joins = [node for node in nodes_of(plan.source) if isinstance(node, Join)]

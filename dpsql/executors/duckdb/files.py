@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PLACE, _ROW = "file_index", "file_row_number"
-"""DuckDB's names for which of its files a row is of, and which row of that; a column of that name hides it."""
+"""DuckDB's columns for a row's file and its number in the file; a column of the same name hides them."""
 PLACE_OF_ROW = f"{_PLACE} * CAST(1099511627776 AS BIGINT) + {_ROW}"
 
 
 def columns_of(source: StoredFiles) -> list[StoredColumn]:
-    """Names and types, from what files say of themselves; no row is read. Raises InvalidSchema."""
+    """Return names and types from the files' metadata; no row is read. Raises InvalidSchema."""
     connection = opened(files=True)
     refusal: InvalidSchema
     try:
@@ -61,7 +61,8 @@ def _stored(name: str, kind: str) -> StoredColumn:
 
 
 def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
-    """Names and types of the columns of the source of that number, as all of its files say. Raises InvalidSchema."""
+    """Return names and types of the columns of the source of that number, which all of its files share. Raises
+    InvalidSchema."""
     listed = isinstance(source, ParquetFiles | PartedFiles)
     each = [ParquetFiles((file,)) for file in source.files] if listed else [source]
     if isinstance(source, DatabaseTable):
@@ -89,13 +90,12 @@ def _described(connection: duckdb.DuckDBPyConnection, source: StoredFiles, numbe
 
 
 def holds_text(column: ColumnSchema) -> bool:
-    """Whether a column of Parquet files is text, whose bytes may be wrong."""
+    """Return whether a column of Parquet files is text, which may have invalid bytes."""
     return not column.type.opaque and plain(column.storage) == "VARCHAR"
 
 
 def reach(connection: duckdb.DuckDBPyConnection, sources: tuple[StoredFiles, ...]) -> None:
-    """Let an instance read the files of these sources, and nothing else from here on; databases are attached, to be
-    read only."""
+    """Allow an instance to read the files of these sources and nothing else; databases are attached read-only."""
     allowed = [name for source in sources for file in source.files for name in (str(file), _literally(file))]
     allowed += [f"{source.file}.wal" for source in sources if isinstance(source, DatabaseTable)]
     connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, allowed))}]")
@@ -109,13 +109,13 @@ def reach(connection: duckdb.DuckDBPyConnection, sources: tuple[StoredFiles, ...
 
 
 def _literally(file: Path) -> str:
-    """A file's name as a pattern that no other has."""
+    """Return a file's name as a pattern that matches only this file."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(file))
 
 
 def rows_of(source: StoredFiles, number: int, wrong_bytes: str = "replace") -> str:
-    """What stands after FROM for the source of that number: exactly these files, with no column made of their names.
-    wrong_bytes: what becomes of bytes of a Parquet text that are not UTF-8, `?` or nothing ("ignore")."""
+    """Return the text after FROM for the source of that number: exactly these files, without columns made from their
+    names. wrong_bytes: replacement of bytes of a Parquet text that are not UTF-8, `?` or nothing ("ignore")."""
     if isinstance(source, DatabaseTable):
         names = [part.replace('"', '""') for part in source.table.split(".")]
         return ".".join([f"database{number}", *(f'"{name}"' for name in (["main"] if len(names) == 1 else []) + names)])
@@ -125,16 +125,16 @@ def rows_of(source: StoredFiles, number: int, wrong_bytes: str = "replace") -> s
 
 
 class FileStore:
-    """A table in files under a schema. Raises InvalidSchema for a declared type that its cells cannot be read as."""
+    """A table in files under a schema. Raises InvalidSchema if a column cannot be read as its declared type."""
 
     def __init__(self, source: StoredFiles, schema: TableSchema) -> None:
         self.source = source
         self.schema = schema
         self.pool = Pool()
         self.seen: dict[tuple[str, object], int] = {}
-        """What was seen of its rows, for files with these stamps."""
+        """Facts about its rows, for files with these stamps."""
         self.odd_rows: dict[str, tuple[object, pd.DataFrame]] = {}
-        """Of a column of texts: stamps of the files, and the rows whose bytes are not UTF-8 (`parquet_texts`)."""
+        """For each text column: stamps of the files, and the rows whose bytes are not UTF-8 (`parquet_texts`)."""
         for column in schema.columns:
             if cell_of(column) is None:
                 raise InvalidSchema(
@@ -145,10 +145,10 @@ class FileStore:
         self._check_names()
         self._check_unit()
         self.checked: object = None
-        """What the files were like when they were last seen to have the columns of the schema."""
+        """The stamps of the files when their columns last matched the schema."""
 
     def _check_names(self) -> None:
-        """Raises InvalidSchema for a column whose name hides where a row stands, if that is asked for."""
+        """Raise InvalidSchema if a column's name hides the position of rows and the position is needed."""
         hidden = next((name for name in (_PLACE, _ROW) if name in self.schema.by_name), None)
         in_files = not isinstance(self.source, DatabaseTable)
         if hidden and (self.parts is not None or (in_files and any(map(holds_text, self.schema.columns)))):
@@ -158,7 +158,7 @@ class FileStore:
             )
 
     def _check_unit(self) -> None:
-        """Raises InvalidSchema for a unit, or the key of a path to one, that cannot be read safely."""
+        """Raise InvalidSchema if a unit, or the key of a path to one, cannot be read safely."""
         word = self.schema.unit_word
         named = [*([word.column] if word is not None else []), *(name for key in self.schema.unique for name in key)]
         columns = [self.schema.by_name[name.casefold()] for name in named]
@@ -171,11 +171,11 @@ class FileStore:
             )
 
     def stamps(self) -> object:
-        """As of `Store`."""
+        """See `Store`."""
         return stamps_of(files_in(self.source))
 
     def check_columns(self, columns: list[tuple[str, str]]) -> None:
-        """Raises InvalidSchema where these, which the files have now, are others than those of the schema."""
+        """Raise InvalidSchema if these current columns of the files differ from those of the schema."""
         if columns != [(each.name, each.storage) for each in self.schema.columns]:
             raise InvalidSchema(
                 f"{self.source} has other columns than when it was opened.", hint="Open it again: a new session."
@@ -183,8 +183,8 @@ class FileStore:
 
 
 class FileTable:
-    """The columns of a stored table that one statement reads, by names of their own (as of `StoredTable`). number: that
-    of the table in the statement; source: that of its source in the instance."""
+    """The columns of a stored table that one statement reads, by names of their own (see `StoredTable`). number: the
+    table's number in the statement; source: the source's number in the instance."""
 
     enforced = False
 
@@ -195,8 +195,8 @@ class FileTable:
         self.name = f"stored{number}"
         self._prefix = f"f{number}_"
         self._columns: dict[tuple[str, str], str] = {}
-        """Names by texts and marks: a column that is a value and tells units apart is two, of which the latter may be
-        made a text."""
+        """Names by texts and marks: a column that is both a value and a unit key is two, and the latter may be cast to
+        text."""
         self.read: dict[str, None] = {}
         """The stored columns that the statement reads."""
 
@@ -205,7 +205,7 @@ class FileTable:
 
     def cell(self, column: ColumnSchema) -> str:
         text = cell_of(column)
-        assert text is not None  # as the store saw
+        assert text is not None  # checked by the store
         self.read[column.name] = None
         return self._named(text)
 
@@ -220,7 +220,7 @@ class FileTable:
         return self.store.schema.by_name[name.casefold()].identity
 
     def row(self) -> str:
-        """Where the row stands: of a Parquet file which file and which row, of a database's table the row."""
+        """Return the position of the row: file and row in Parquet files, the row in a database's table."""
         own = {name.casefold() for name in self.store.schema.by_name}
         if own & {"rowid", _PLACE, _ROW}:
             raise MissingFeature(
@@ -234,7 +234,7 @@ class FileTable:
         return self._columns.setdefault((text, mark), f"{self._prefix}{len(self._columns)}{mark}")
 
     def view(self, rows: str, *, as_texts: bool) -> str:
-        """The SELECT that the rows are, over these of its source (`parquet_texts.relation`)."""
+        """Return the SELECT of the rows, over those of its source (`parquet_texts.relation`)."""
         listed = [
             f"CAST({text} AS VARCHAR) AS {name}" if as_texts and mark == "u" else f"{text} AS {name}"
             for (text, mark), name in self._columns.items()
@@ -242,12 +242,12 @@ class FileTable:
         return f"SELECT {', '.join(listed) or '1 AS nothing'} FROM {rows}{self._somebodys()}"
 
     def columns_read(self) -> list[str]:
-        """The stored columns that the view reads."""
+        """Return the stored columns that the view reads."""
         source = self.store.source
         return [*self.read, *([source.column] if isinstance(source, PartedFiles) else [])]
 
     def _somebodys(self) -> str:
-        """Which rows are somebody's: where files are parts, those with the value of their own file."""
+        """Return the condition of rows with a unit: if files are parts, rows with the value of their own file."""
         source, parts = self.store.source, self.store.parts
         if parts is None or not isinstance(source, PartedFiles):
             return ""
@@ -257,6 +257,6 @@ class FileTable:
         return f" WHERE {cell} = list_extract([{values}], CAST({_PLACE} AS BIGINT) + 1)"
 
     def whole_identities(self) -> bool:
-        """Whether what tells its units apart are whole numbers of 64 bits."""
+        """Return whether its unit identities are whole numbers of 64 bits."""
         texts = [text for text, mark in self._columns if mark == "u"]
         return all(text.startswith("CAST(") and text.endswith("AS BIGINT)") for text in texts)

@@ -1,4 +1,4 @@
-"""An instance of DuckDB of our own: nothing of a user's connections, settings or files reaches it."""
+"""A separate DuckDB instance: a user's connections, settings and files do not affect it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SETTINGS = (
     "SET disabled_optimizers = 'expression_rewriter,statistics_propagation,in_clause,regex_range'",
     "SET lock_configuration = true",
 )
-"""Of what an optimiser may rewrite we leave out what has changed answers, or would choose by the rows of others."""
+"""Excludes optimizer rewrites that have changed answers, or whose choices would depend on other people's rows."""
 
 
 def opened(*, files: bool = False, resources: Resources = ITSELF, folder: str = "") -> duckdb.DuckDBPyConnection:
-    """A new instance in memory, before it is locked. files: whether some are still to be allowed; folder: where it may
-    put what memory has no room for, encrypted: by the wheel's own library, whose keys are of a generator that DuckDB
-    does not call secure, so that it asks for a word more. Without it nothing can be written at all."""
+    """Return a new instance in memory, not yet locked. files: whether files are to be allowed later; folder: for data
+    that exceeds memory, encrypted by the wheel's own library. DuckDB does not call its key generator secure, so an
+    extra setting is needed. Without a folder nothing can be written."""
     import duckdb
 
     config = {**_CONFIG, "enable_external_access": "true" if files or folder else "false"}
@@ -48,18 +48,17 @@ def opened(*, files: bool = False, resources: Resources = ITSELF, folder: str = 
         config |= {"temp_directory": folder, "temp_file_encryption": "true", "force_mbedtls_unsafe": "true"}
     connection = duckdb.connect(":memory:", config=config)
     if folder and not files:
-        connection.execute("SET enable_external_access = false")  # after the folder, which can be set before it only
+        connection.execute("SET enable_external_access = false")  # after the folder, which must be set first
     return connection
 
 
 @contextmanager
 def folder_in(spill: Path | None) -> Iterator[str]:
-    """A folder of our own for what memory has no room for, which nobody else may look into and which is removed
-    afterwards; nothing where there is to be none."""
+    """Yield a private folder for data that exceeds memory, removed afterwards; an empty name without `spill`."""
     if spill is None:
         yield ""
         return
-    folder = tempfile.mkdtemp(prefix="dpsql-", dir=spill)  # 0700
+    folder = tempfile.mkdtemp(prefix="dpsql-", dir=spill)  # mode 0700
     try:
         yield folder
     finally:
@@ -67,13 +66,13 @@ def folder_in(spill: Path | None) -> Iterator[str]:
 
 
 def memory_of(connection: duckdb.DuckDBPyConnection) -> int:
-    """How many bytes the instance may use."""
+    """Return the instance's memory limit in bytes."""
     ((value,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     number, unit = str(value).split()
     return int(float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"].index(unit))
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Nothing can be set from here on."""
+    """Lock all settings."""
     for setting in _SETTINGS:
         connection.execute(setting)

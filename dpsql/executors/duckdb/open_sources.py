@@ -1,7 +1,7 @@
-"""The sources of one question, opened before it is charged and held until it is answered.
+"""The sources of one query, opened before it is charged and held until it is answered.
 
-What can fail without a row being read fails here: a file that is gone, locked, unreadable or of other columns, a spill
-folder that is gone, no file descriptor left, an instance that cannot start. All of that is refused at no cost.
+Each failure that needs no row occurs here: a missing, locked, unreadable or changed file, a missing spill folder, no
+file descriptor left, an instance that cannot start. All of these are refused at no cost.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 Stores = Mapping[str, FrameStore | FileStore]
 _MOST_HELD = 64
-"""Files of which a descriptor is held; of more, DuckDB does not have all open at once."""
+"""Most files with a held descriptor; with more, DuckDB does not open all at once."""
 _SPARE = 16
-"""Descriptors beside those of the files: what a run opens itself (threads, a file to spill to)."""
+"""Descriptors besides those of the files, for a run's own use (threads, a spill file)."""
 
 
 class OpenSources:
-    """Stores with an instance that can read their files. Made by `open_sources`.
+    """Stores with an instance that can read their files. Created by `open_sources`.
 
-    stamps: what the files were like when they were opened, by folded name of the table."""
+    stamps: the state of the files when they were opened, by folded table name."""
 
     def __init__(self, stores: Stores, resources: Resources, folder: str) -> None:
         self.files = {name: store for name, store in stores.items() if isinstance(store, FileStore)}
@@ -48,20 +48,21 @@ class OpenSources:
 
     @property
     def sources(self) -> tuple[StoredFiles, ...]:
-        """What the instance may read; a source's place here is its number in the instance."""
+        """The sources that the instance may read; a source's index is its number in the instance."""
         return tuple(store.source for store in self.files.values())
 
     def number_of(self, store: FileStore) -> int:
         return next(place for place, each in enumerate(self.files.values()) if each is store)
 
     def is_same(self, name: str) -> bool:
-        """Whether the files of a table are as they were when they were opened."""
-        with suppress(InvalidSchema):  # raised where one is gone
+        """Return whether the files of a table are unchanged since they were opened."""
+        with suppress(InvalidSchema):  # raised if a file is missing
             return self.files[name].stamps() == self.stamps[name]
         return False
 
     def open(self) -> None:
-        """Raises InvalidSchema for a file that cannot be read, or has other columns than its table."""
+        """Open everything. Raises InvalidSchema for a file that cannot be read, or whose columns differ from its
+        table's."""
         for store in self.files.values():
             self._open_files(store)
         self._descriptors += [os.open(os.devnull, os.O_RDONLY) for _ in range(_SPARE)]
@@ -76,7 +77,7 @@ class OpenSources:
 
     @contextmanager
     def instance(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The instance, for a statement; after one that failed, a new one."""
+        """Yield the instance for a statement; a new one after a failure."""
         self._let_go()
         connection, self._connection = self._connection or self._new(), None
         try:
@@ -87,8 +88,8 @@ class OpenSources:
         self._connection = connection
 
     def close(self) -> None:
-        """Let go of all. An instance over unchanged Parquet files waits for the next question; a database that stays
-        attached could not be written to."""
+        """Release everything. An instance over unchanged Parquet files is kept for the next query; a database that
+        stays attached could not be written to."""
         self._let_go()
         connection, self._connection = self._connection, None
         if connection is None:
@@ -107,7 +108,7 @@ class OpenSources:
         return None if self._folder else self._pool.take(self._key)
 
     def _new(self) -> duckdb.DuckDBPyConnection:
-        """A new instance, locked, that may read these sources and nothing else."""
+        """Return a new locked instance that may read only these sources."""
         connection = opened(files=bool(self.files), resources=self.resources, folder=self._folder)
         try:
             if self.files:
@@ -119,8 +120,8 @@ class OpenSources:
         return connection
 
     def _open_files(self, store: FileStore) -> None:
-        """See that each file can be read, and keep descriptors that a run will need. Databases are attached instead: to
-        close a descriptor of one would drop the locks that this process has on it (POSIX)."""
+        """Check that each file can be read, and keep descriptors that a run will need. Databases are attached instead:
+        closing a descriptor of one would drop this process's locks on it (POSIX)."""
         for file in () if isinstance(store.source, DatabaseTable) else store.source.files:
             try:
                 descriptor = os.open(file, os.O_RDONLY)
@@ -138,8 +139,7 @@ class OpenSources:
 
 @contextmanager
 def open_sources(stores: Stores, resources: Resources) -> Iterator[OpenSources]:
-    """The sources of these stores, opened. Raises InvalidSchema, whose words quote nothing that a file
-    holds."""
+    """Yield the opened sources of these stores. Raises InvalidSchema, whose message quotes no file content."""
     with ExitStack() as contexts:
         refusal: InvalidSchema
         try:
@@ -157,7 +157,7 @@ def open_sources(stores: Stores, resources: Resources) -> Iterator[OpenSources]:
             yield sources
             return
     refusal.__cause__ = refusal.__context__ = None
-    raise refusal  # here, where no other error is being handled that it would carry along
+    raise refusal  # outside the handlers, so that it has no context
 
 
 def _spill_folder(contexts: ExitStack, resources: Resources) -> str:
@@ -182,7 +182,7 @@ def _unopened(file: Path, error: Exception) -> InvalidSchema:
 
 
 def _unstarted(error: Exception) -> InvalidSchema:
-    """What is said where an instance cannot start, or a machine has no descriptor left for it."""
+    """Return the error for an instance that cannot start, or a machine without descriptors."""
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return InvalidSchema("this process has too many open files to start DuckDB.", hint="ulimit -n 4096")
     return InvalidSchema(

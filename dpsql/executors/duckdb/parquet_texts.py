@@ -1,9 +1,8 @@
 """Texts of Parquet files whose bytes are not UTF-8: NULL, as in Arrow.
 
-DuckDB's reader fails on such a text, or puts `?` in place of each wrong byte, or leaves these bytes out. Of a text that
-is UTF-8 the last two are equal, of any other they differ. So files are read with `?`, and the rows in which both
-readings of a column differ are looked up once, for as long as the files stay as they are. The statement is the same
-whether or not there are such rows.
+DuckDB's reader either fails on such a text, replaces each wrong byte by `?`, or omits these bytes. The last two agree
+for valid UTF-8 and differ for any other text. So files are read with `?`, and the rows in which both readings of a
+column differ are found once for each state of the files. The statement is the same whether or not there are such rows.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def relation(connection: duckdb.DuckDBPyConnection, store: FileStore, number: int, names: Sequence[str]) -> str:
-    """What stands after FROM for a store of that number, of which these columns are read."""
+    """Return the text after FROM for a store of that number; `names` are the columns to read."""
     rows = rows_of(store.source, number)
     read = {name.casefold() for name in names}
     columns = [each for each in store.schema.columns if each.name.casefold() in read and holds_text(each)]
-    if not columns or isinstance(store.source, DatabaseTable):  # which checks the texts that it stores
+    if not columns or isinstance(store.source, DatabaseTable):  # databases check the texts that they store
         return rows
     odd = {each.name: _odd_rows(connection, store, number, each.name) for each in columns}
     return sound_rows(connection, store.source, number, odd)
@@ -37,8 +36,8 @@ def sound_rows(
     odd: Mapping[str, pd.DataFrame],
     replaced: Sequence[str] = (),
 ) -> str:
-    """The rows of Parquet files, and where each stands, with NULL for the texts of some columns in these rows.
-    replaced: expressions in place of other columns, each with its name."""
+    """Return the rows of Parquet files with their positions, and NULL for the texts of some columns in these rows.
+    replaced: expressions that replace other columns, each with its name."""
     cells = [*replaced]
     for place, (name, rows) in enumerate(odd.items()):
         table, text = f"odd{number}_{place}", _quoted(name)
@@ -49,7 +48,7 @@ def sound_rows(
 
 
 def _odd_rows(connection: duckdb.DuckDBPyConnection, store: FileStore, number: int, name: str) -> pd.DataFrame:
-    """The rows of a store in which the bytes of a text are not UTF-8; kept for files with these stamps."""
+    """Return the rows of a store in which a text is not UTF-8; cached for files with these stamps."""
     stamps = store.stamps()
     known = store.odd_rows.get(name)
     if known is None or known[0] != stamps:
@@ -59,7 +58,7 @@ def _odd_rows(connection: duckdb.DuckDBPyConnection, store: FileStore, number: i
 
 
 def odd_places(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int, name: str) -> pd.DataFrame:
-    """The numbers of the rows in which both readings of a text differ."""
+    """Return the numbers of the rows in which both readings of a text differ."""
     with_signs, without = (
         f"(SELECT {PLACE_OF_ROW} AS place, {_quoted(name)} AS cell FROM {rows_of(source, number, word)})"
         for word in ("replace", "ignore")

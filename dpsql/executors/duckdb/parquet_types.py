@@ -1,8 +1,8 @@
-"""Types of Parquet columns that DuckDB's reader can fail on because of one cell, found in the file's schema.
+"""Types of Parquet columns for which DuckDB's reader can fail on a single cell, found in the file's schema.
 
-The reader turns times of milliseconds, INT96 and times of day into its own types, and parses JSON. A cell out of range
-ends the whole statement, whatever the WHERE says. No option of the reader, and no TRY, makes such a cell NULL. So a
-question that reads such a column is refused before it is charged, by the schema of the file alone.
+The reader converts times of milliseconds, INT96 and times of day to its own types, and parses JSON. A cell out of range
+aborts the whole statement, whatever the WHERE clause. No option of the reader, and no TRY, makes such a cell NULL. So a
+query that reads such a column is refused before it is charged, by the schema of the file only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOGICAL = frozenset({
     *("StringType", "EnumType", "DecimalType", "DateType", "IntType", "NullType", "UUIDType", "Float16Type"),
     *("TimestampType", "ListType", "MapType"),
 })  # fmt: skip
-"""What the reader takes whatever a cell holds. An annotation that is not listed is unsafe."""
+"""Annotations that the reader accepts for every cell. Any other annotation is unsafe."""
 
 
 class _Field(NamedTuple):
@@ -32,7 +32,7 @@ class _Field(NamedTuple):
     logical: str | None
 
     def unsafe(self) -> str | None:
-        """The name of the type, if the reader can fail on a cell of it."""
+        """Return the name of the type if the reader can fail on one of its cells."""
         logical = (self.logical or "").split("(")[0]
         if self.kind == "INT96":
             return "INT96"
@@ -46,7 +46,7 @@ class _Field(NamedTuple):
 
 
 def unsafe_types(connection: duckdb.DuckDBPyConnection, file: str) -> list[str | None]:
-    """Of each column of a file, in order: the type that makes reading it unsafe, None if none does."""
+    """Return, for each column of a file in order, the type that makes it unsafe, or None."""
     wanted = "type, num_children, converted_type, logical_type"
     rows = connection.execute(f"SELECT {wanted} FROM parquet_schema({file})").fetchall()
     fields = iter([_Field(kind, children or 0, converted, logical) for kind, children, converted, logical in rows])
@@ -55,14 +55,14 @@ def unsafe_types(connection: duckdb.DuckDBPyConnection, file: str) -> list[str |
 
 
 def _first_unsafe(fields: Iterator[_Field]) -> str | None:
-    """The first unsafe type in a column and in all that is nested in it."""
+    """Return the first unsafe type in a column and everything nested in it."""
     field = next(fields)
     nested = [_first_unsafe(fields) for _ in range(field.children)]
     return field.unsafe() or next((each for each in nested if each is not None), None)
 
 
 def marked(storage: str, unsafe: str | None) -> str:
-    """The name of a stored type, which says that it is unsafe."""
+    """Return the name of a stored type, marked if it is unsafe."""
     return storage if unsafe is None else f"{storage}{_MARK}{unsafe}"
 
 
@@ -71,12 +71,12 @@ def is_unsafe(storage: str) -> bool:
 
 
 def plain(storage: str) -> str:
-    """DuckDB's own name for a stored type."""
+    """Return DuckDB's own name for a stored type."""
     return storage.partition(_MARK)[0]
 
 
 def lack_of(name: str, storage: str) -> str:
-    """What an engine has not, where a question reads an unsafe column."""
+    """Return the feature that is missing for a query that reads an unsafe column."""
     return (
         f'reading of "{name}" that no cell can make fail: it is stored as {storage}. Write the file with timestamps of '
         "microseconds, or with text in place of times of day and JSON; or read it as Arrow: "

@@ -1,9 +1,9 @@
-"""Instances that wait for the next statement over the same files.
+"""Idle instances for further statements over the same files.
 
-To open one takes longer than many a statement. One that waits holds what an instance holds by itself (threads, memory
-that it has not given back, what Parquet files say of themselves) and nothing of a statement: views and frames are taken
-out of it before. It is used again only over the same sources whose files' device, inode, size and times are the same.
-Databases have none that wait: they would be open meanwhile, and nobody could write to them.
+Opening one takes longer than many a statement. An idle instance holds its own state (threads, unreturned memory,
+Parquet metadata) and nothing of a statement: views and frames are removed first. It is reused only over the same
+sources, whose files have the same device, inode, size and times. Databases have no idle instances: they would stay
+open, and nobody could write to them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import duckdb
 
 Key = tuple[object, object, object]
-"""The sources that an instance may read, the stamps of their files, and what it may use of the machine."""
+"""The sources that an instance may read, the stamps of their files, and its resources."""
 _MOST = 2
 
 
 class Pool:
-    """Instances of one table's statements, at most two of which wait."""
+    """Instances of one table's statements, at most two of them idle."""
 
     def __init__(self) -> None:
         self._idle: list[tuple[Key, duckdb.DuckDBPyConnection]] = []
@@ -35,8 +35,8 @@ class Pool:
     def instance(
         self, key: Key, new: Callable[[], duckdb.DuckDBPyConnection], *, waits: bool
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A locked instance for these sources, a new one where none waits. waits: whether it does so afterwards.
-        Whoever brings frames takes them out of it again; where anything fails it is closed."""
+        """Yield a locked instance for these sources, a new one if none is idle. waits: whether to keep it afterwards.
+        Callers remove the frames that they register; after an error it is closed."""
         connection = self.take(key) or new()
         try:
             yield connection
@@ -49,7 +49,7 @@ class Pool:
             connection.close()
 
     def take(self, key: Key) -> duckdb.DuckDBPyConnection | None:
-        """One that waits for this; those of files that have changed are closed."""
+        """Take an idle instance for this key, and close those of changed files."""
         taken, stale, others = None, [], []
         with self._lock:
             for each, connection in self._idle:
@@ -65,7 +65,7 @@ class Pool:
         return taken
 
     def give(self, key: Key, connection: duckdb.DuckDBPyConnection) -> None:
-        """Have an instance wait, which has nothing of a statement in it any more."""
+        """Keep an instance, from which everything of a statement was removed."""
         with self._lock:
             self._idle.append((key, connection))
             surplus = self._idle[:-_MOST]
@@ -74,7 +74,7 @@ class Pool:
             other.close()
 
     def close(self) -> None:
-        """Close those that wait."""
+        """Close the idle instances."""
         with self._lock:
             idle, self._idle = self._idle, []
         for _, connection in idle:

@@ -1,4 +1,4 @@
-"""Public tables in files, as DataFrames: they are about nobody, and are brought to any engine."""
+"""Public tables in files, as DataFrames that can be passed to any engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ODD = "not UTF-8: "
 
 
 def public_rows(source: StoredFiles | ExternalFrame, most: int) -> pd.DataFrame:
-    """All rows. Raises InvalidSchema where they are more than `most`, or cannot be read."""
+    """Return all rows. Raises InvalidSchema if there are more than `most`, or they cannot be read."""
     frame = source.frame if isinstance(source, ExternalFrame) else _read(source, most)
     if len(frame) > most:
         raise InvalidSchema(
@@ -36,8 +36,8 @@ def public_rows(source: StoredFiles | ExternalFrame, most: int) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Rows of files for their owner. unread: columns that a reader can fail on, whose cells are NULL here, with their
-    stored types; undecoded: of columns of texts, the cells that are not UTF-8, which are NULL too."""
+    """Rows of files for their owner. unread: columns on which a reader can fail, whose cells are NULL here, with their
+    stored types; undecoded: for text columns, the cells that are not UTF-8, also NULL."""
 
     frame: pd.DataFrame
     unread: dict[str, str]
@@ -45,7 +45,8 @@ class CheckedRows:
 
 
 def rows_to_check(source: StoredFiles, most: int) -> CheckedRows:
-    """All rows, with what no query reads. Raises InvalidSchema where they are more than `most`, or cannot be read."""
+    """Return all rows, including columns that no query can read. Raises InvalidSchema if there are more than `most`, or
+    they cannot be read."""
     unread = {each.name: str(each.storage) for each in columns_of(source) if is_unsafe(str(each.storage))}
     frame = _read(source, most, tuple(unread))
     if len(frame) > most:
@@ -56,7 +57,7 @@ def rows_to_check(source: StoredFiles, most: int) -> CheckedRows:
 
 
 def _read(source: StoredFiles, most: int, unread: tuple[str, ...] | None = None) -> pd.DataFrame:
-    """unread: columns to leave NULL where an owner checks the rows; None where a query reads them."""
+    """Read rows. unread: columns to leave NULL if an owner checks the rows; None for a query."""
     needs_arrow("a public table in files")
     table: Any = None
     connection = opened(files=True)
@@ -72,12 +73,12 @@ def _read(source: StoredFiles, most: int, unread: tuple[str, ...] | None = None)
     if table is None:
         raise unreadable(source)
     frame = framed(table)
-    assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
+    assert isinstance(frame, pd.DataFrame)  # Arrow tables become DataFrames
     return frame
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, source: StoredFiles, unread: tuple[str, ...] | None) -> str:
-    """What stands after FROM for all columns, with NULL for texts whose bytes are not UTF-8."""
+    """Return the text after FROM for all columns, with NULL for texts that are not UTF-8."""
     rows = rows_of(source, 0)
     if isinstance(source, DatabaseTable):
         return rows

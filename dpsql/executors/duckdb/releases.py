@@ -1,7 +1,7 @@
-"""The releases of DuckDB that may be an engine: those with which the engine's tests have passed.
+"""The releases of DuckDB supported as an engine: those with which the engine's tests have passed.
 
-Another release might throw, round or order where a tested one does not, and an error that depends on rows tells of
-them. Post-processing reads released values alone, so it runs on any release.
+Another release might throw, round or order differently, and an error that depends on rows reveals information about
+them. Post-processing reads only released values, so it runs on any release.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ TESTED = ((2, 0),)
 
 
 def check_release() -> None:
-    """Raises InvalidSchema if the installed DuckDB is not of a tested release."""
-    import duckdb  # loaded when a source asks for it
+    """Raise InvalidSchema if the installed DuckDB is not of a tested release."""
+    import duckdb  # loaded when a source needs it
 
     if tuple(duckdb.__version__.split(".")[:2]) not in {(str(major), str(minor)) for major, minor in TESTED}:
         (major, minor), names = TESTED[-1], ", ".join(f"{major}.{minor}" for major, minor in TESTED)

@@ -1,4 +1,4 @@
-"""Frames as tables of an instance: typed columns, made when a statement reads them."""
+"""Frames as tables of an instance: typed columns, created when a statement reads them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _WORD = 2**63
 
 
 class FrameStore:
-    """A DataFrame under a schema, for this engine. Cells are read, and facts enforced, as the pandas engine does.
-    source: what the frame was made of, if it was."""
+    """A DataFrame under a schema, for this engine. Cells are read, and declarations enforced, as in the pandas engine.
+    source: the original source of the frame, if any."""
 
     def __init__(self, frame: pd.DataFrame, schema: TableSchema, source: ExternalFrame | None = None) -> None:
         self.columns = ColumnStore(frame, schema)
@@ -37,17 +37,17 @@ class FrameStore:
         return self.columns.frame if self._source is None else self._source
 
     def stamps(self) -> object:
-        """As of `Store`: rows are here."""
+        """See `Store`: rows are in this process."""
         return HERE
 
     def typed(self, column: ColumnSchema) -> dict[str, Any]:
-        """The arrays of a column: `cells`, or `codes` into texts, and `valid` where there are NULLs; kept."""
+        """Return the arrays of a column, cached: `cells`, or `codes` into texts, and `valid` if there are NULLs."""
         if column.name not in self._cells:
             self._cells[column.name] = self._typed(column)
         return self._cells[column.name]
 
     def most_alike(self, name: str) -> int:
-        """How many rows have one cell of a column at most, NULL apart."""
+        """Return the most rows with the same cell of a column, without NULL."""
         if name not in self._alike:
             arrays = self.typed(self.schema.by_name[name.casefold()])
             cells = pd.Series(arrays["cells"])
@@ -75,7 +75,7 @@ class FrameStore:
         return _arrays(vector)
 
     def identity(self, name: str) -> tuple[dict[str, Any], bool]:
-        """The arrays of a column that tells units apart; whether they are integers of 64 bits, else texts."""
+        """Return the arrays of a unit column, and whether they are integers of 64 bits instead of texts."""
         codes, values = self.columns.identified(name)
         whole = values.values.dtype.kind in "ib" and self.schema.by_name[name.casefold()].identity is not Type.TEXT
         valid = values.where_valid()
@@ -107,8 +107,7 @@ _lock = threading.Lock()
 
 
 def public_store(frame: pd.DataFrame, schema: TableSchema) -> FrameStore:
-    """A store of a public table, which is brought to each question: its cells are read once, as long as the frame
-    lives."""
+    """Return the store of a public table: its cells are read once for all queries, as long as the frame lives."""
     with _lock:
         known = _public.get(id(frame))
         if known is None or known.schema != schema:
@@ -126,7 +125,7 @@ def _arrays(vector: Vector) -> dict[str, Any]:
 
 
 class FrameTable:
-    """The columns of a frame that one statement reads, by names of their own (as of `StoredTable`)."""
+    """The columns of a frame that one statement reads, by names of their own (see `StoredTable`)."""
 
     enforced = True
 
@@ -164,11 +163,11 @@ class FrameTable:
         return f"({self._prefix}row * 4096 + {self.number})"
 
     def whole_identities(self) -> bool:
-        """Whether what tells its units apart are whole numbers of 64 bits."""
+        """Return whether its unit identities are whole numbers of 64 bits."""
         return all(self.store.identity(name)[1] for name in self._identities)
 
     def view(self, *, as_texts: bool) -> tuple[str, pd.DataFrame]:
-        """What the rows are: a SELECT over the frame that is returned, to be registered under `self.name + "_"`."""
+        """Return a SELECT of the rows and its frame, to be registered as `self.name + "_"`."""
         columns: dict[str, Any] = {}
         listed: list[str] = []
         for column, name in self._cells.values():

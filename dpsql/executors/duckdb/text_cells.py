@@ -1,6 +1,6 @@
-"""Texts in files as values of declared types, in DuckDB's SQL: as `dpsql.schema.formatted_values` reads them.
+"""Texts in files as values of declared types, in DuckDB's SQL: equivalent to `dpsql.schema.formatted_values`.
 
-No text makes an expression fail. What is declared of a column stands in the SQL as literals.
+No text makes an expression fail. Declarations of a column appear in the SQL as literals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CASTS = {
 
 
 def read_text(text: str, kind: Type, form: CellFormat | None, *, clips: bool = False) -> str:
-    """The value of a text; NULL where it has none. clips: as of `cells.cell_text`."""
+    """Return the value of a text, or NULL. clips: see `cells.cell_text`."""
     if kind is Type.TEXT and form is None:
         return text
     short = text if kind is Type.TEXT else _unless_long(text)
@@ -34,7 +34,7 @@ def read_text(text: str, kind: Type, form: CellFormat | None, *, clips: bool = F
 
 
 def exact_integer(text: str, form: CellFormat | None) -> str:
-    """A text as a whole number of any size, as a text of its digits: for privacy unit keys."""
+    """Return a text as a whole number of any size, as the text of its digits: for privacy unit keys."""
     short = _unless_long(text)
     return _without_nulls(short, f"CAST({_whole(short, form, EXACT_INTEGERS)} AS VARCHAR)", form)
 
@@ -49,7 +49,7 @@ def _whole(text: str, form: CellFormat | None, limits: Interval) -> str:
 
 
 def nearest(number: str) -> str:
-    """The integer of 64 bits that is nearest to a whole number of another type."""
+    """Return the 64-bit integer nearest to a whole number of another type."""
     last = INT64.upper
     return (
         f"CASE WHEN {number} >= {last} THEN {last} WHEN {number} <= {INT64.lower} THEN {INT64.lower} "
@@ -77,12 +77,12 @@ def _read(text: str, kind: Type, form: CellFormat | None) -> str:
 
 def _cast(text: str, kind: Type) -> str:
     sql = FUNCTIONS[_CASTS[kind]].sql
-    assert isinstance(sql, str)  # as casts of texts have it
+    assert isinstance(sql, str)  # casts of texts have it
     return sql.format(text)
 
 
 def _standard_number(text: str, kind: Type, form: CellFormat | None) -> str:
-    """A number with declared signs as the standard reading writes it."""
+    """Rewrite a number with declared signs in standard form."""
     if form is None or not (form.decimal or form.thousands):
         return text
     found = _matching(text, number_pattern(form, kind))
@@ -98,19 +98,19 @@ def _read_date(text: str, kind: Type, formats: tuple[str, ...]) -> str:
 
 
 def _read_truth(text: str, form: CellFormat) -> str:
-    """Declared words letter by letter, standard ones in upper or lower case."""
+    """Read a boolean: declared words exactly, standard ones in any case."""
     cases = []
     for declared, standard, value in ((form.true, TRUE_WORDS, "TRUE"), (form.false, FALSE_WORDS, "FALSE")):
         asked = (
             f"{_bare(text)} IN ({_listed(declared)})" if declared else f"{_plain_case(text)} IN ({_listed(standard)})"
         )
         cases.append(f"WHEN {asked} THEN {value}")
-    first, second = cases if form.true else reversed(cases)  # a declared word counts before a standard one
+    first, second = cases if form.true else reversed(cases)  # declared words take precedence over standard ones
     return f"CASE {first} {second} END"
 
 
 def _matching(text: str, pattern: str) -> str:
-    """The part of a text that a pattern matches, without the space around it; else an empty text."""
+    """Return the part of a text that a pattern matches, without surrounding space, or an empty text."""
     whole = rf"^[ \t\n\v\f\r]*({pattern})[ \t\n\v\f\r]*$"
     return f"regexp_extract({text}, {_quoted(whole)}, 1)"
 

@@ -1,5 +1,6 @@
-"""In how many passes people are gone over where their rows are limited: each takes those whose hash leaves one rest, so
-that they have room in memory. A unit lies in one pass, and integers add up: how many there are changes none."""
+"""The number of passes over units with contribution bounds. Each pass takes the units with one remainder of their hash,
+so that they fit into memory. A unit lies in one pass, and integers are added, so the number of passes changes no
+result."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     import duckdb
 
 BYTES_OF_ROW = 150
-"""What a row takes while those of its unit are chosen, of which half of the memory is to have room: 70 were measured
-with three columns and a third of the units above their limit, some 250 where all rows are sorted."""
+"""Memory per row during the selection of kept rows, for which half of the memory is reserved: 70 were measured with
+three columns and a third of the units above their limit, about 250 if all rows are sorted."""
 MOST = 1_000
 
 
@@ -28,9 +29,9 @@ def passes(
     sources: OpenSources,
     times: int,
 ) -> int:
-    """How many passes a plan takes, by how many rows its tables have and what memory the instance may use, so many
-    times: more where memory has been too little. One where no rows of units are chosen, and where different values are
-    counted, which may be of units of several passes."""
+    """Return the number of passes of a plan, from the rows of its tables and the memory limit, times `times`, which
+    grows after running out of memory. One if no rows of units are selected, or if distinct values are counted, which
+    units of several passes may share."""
     limited = plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts))
     if not limited or any(isinstance(part, CountDistinct) for part in plan.parts):
         return 1
@@ -39,7 +40,7 @@ def passes(
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, store: FrameStore | FileStore, sources: OpenSources) -> int:
-    """How many rows of people a table has; of files as these say themselves."""
+    """Return the number of private rows of a table; for files from their metadata."""
     if isinstance(store, FileStore):
         source = rows_of(store.source, sources.number_of(store))
         ((rows,),) = connection.execute(f"SELECT COUNT(*) FROM {source}").fetchall()

@@ -1,8 +1,8 @@
-"""The rows of a source, some at a time, where those of one privacy unit alone are more than are to be held at once.
+"""The rows of a source in blocks, for one privacy unit whose rows are too many to be held at once.
 
-Only joins make more rows: those in which a left row meets several right ones are made in pieces. What every other node
-makes of a row follows from that row and from relations that are held whole, so it does not matter in which blocks rows
-come. What of a unit's rows follows from all of them, whether their pairs are too many, is found in a pass before.
+Only joins make more rows: those in which a left row matches several right ones are made in pieces. For every other
+node, the output of a row depends only on that row and on relations held as a whole, so the division into blocks does
+not matter. Whether a unit's pairs are too many depends on all of its rows, and is found in an earlier pass.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dpsql.plan.nodes import Filter, Join, Mark, PerUnit, RowLimit, Source, Unio
 
 
 def hold(database: Database, source: Source) -> None:
-    """Run what `blocks` needs whole: right sides of joins, rows that are asked about, groups, windows and limits of a
-    unit. The database holds them from now on; raises what that raises."""
+    """Run the inputs that `blocks` needs as a whole: right sides of joins, inner rows of marks, groups, windows and
+    limits of a unit. The database holds them from then on; raises the errors of running them."""
     if isinstance(source, Join | Mark):
         whole = source.right if isinstance(source, Join) else source.inner
         database.given[id(whole)] = database.relation(whole)
@@ -35,7 +35,7 @@ def hold(database: Database, source: Source) -> None:
 
 
 def blocks(database: Database, source: Source, most: int) -> Iterator[Relation]:
-    """The rows of a source of one unit, once `hold` was called: at least one block, and no row in two."""
+    """Yield the rows of a source of one unit, after `hold`: at least one block, and each row once."""
     if isinstance(source, Filter):
         for rows in blocks(database, source.input, most):
             yield filtered(source, rows)
@@ -58,7 +58,7 @@ def _joined(database: Database, node: Join, most: int) -> Iterator[Relation]:
         if found is not None:
             yield found
             continue
-        if allowed is None:  # whether rows are looked up depends on the right side alone
+        if allowed is None:  # whether rows are looked up depends only on the right side
             allowed = right.units is None or _within(database, node, settled, most)
         meeting = PairingJoin.of(node, left if node.outer else left.settled(), settled)
         if not allowed:
@@ -67,7 +67,7 @@ def _joined(database: Database, node: Join, most: int) -> Iterator[Relation]:
 
 
 def _within(database: Database, node: Join, right: Relation, most: int) -> bool:
-    """Whether the unit's pairs are within their limit, as `leave_out_heavy_units` has it."""
+    """Return whether the unit's pairs are within their limit, as in `leave_out_heavy_units`."""
     pairs = rows = 0
     for left in blocks(database, node.left, most):
         meeting = PairingJoin.of(node, left if node.outer else left.settled(), right)
@@ -90,7 +90,7 @@ def _marked(database: Database, node: Mark, most: int) -> Iterator[Relation]:
 
 
 def _united(database: Database, node: Union, most: int) -> Iterator[Relation]:
-    """Each block as rows of the union: its units by the values that all branches have, as when they stand together."""
+    """Yield each block as rows of the union, with units by the values of all branches, as in the whole union."""
     nobody = np.zeros(0, dtype=np.int64)
     whose = [_units(database, branch.input) for branch in node.branches]
     for place, branch in enumerate(node.branches):
@@ -106,7 +106,7 @@ def _united(database: Database, node: Union, most: int) -> Iterator[Relation]:
 
 
 def _units(database: Database, source: Source) -> Units | None:
-    """The units of a source, as they are told apart; which row is whose does not matter here."""
+    """Return the units of a source by their values; the rows' codes do not matter here."""
     if isinstance(source, Union):
         nobody = np.zeros(0, dtype=np.int64)
         found = [_units(database, branch.input) for branch in source.branches]

@@ -1,4 +1,4 @@
-"""Groups of keys of which some stand together in rows of public tables."""
+"""Groups of keys, some of them correlated in rows of public tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from dpsql.plan.query import axes_of
 
 
 def group_rows_together(plan: ExactPlan, rows: Relation) -> Groups:
-    """The plan's groups over the rows of its source: public rows are coded as one key is, by their places."""
+    """Return the plan's groups over the rows of its source: rows of a public table are coded as one key, by their
+    places."""
     keys = [key_codes(key, rows) for key in plan.keys]
     axes = axes_of(plan.keys)
     together = [None if len(axis.keys) == 1 else PublicKeyRows(axis, plan.keys) for axis in axes]
@@ -39,6 +40,6 @@ def group_rows_together(plan: ExactPlan, rows: Relation) -> Groups:
 
 
 def _coded(keys: Sequence[KeyCodes], together: PublicKeyRows) -> KeyCodes:
-    """Codes by the place of a row among the public ones."""
+    """Return codes by the place of a row among the public ones."""
     places = Vector(np.arange(len(together.columns[0])))
     return KeyCodes(places, lambda start, stop: together([key.read(start, stop) for key in keys]), complete=False)

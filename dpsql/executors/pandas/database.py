@@ -1,4 +1,4 @@
-"""Sources run over tables: which rows of which tables stand together, and whose they are."""
+"""Execution of sources over tables: joined rows, and the unit of each."""
 
 from __future__ import annotations
 
@@ -62,11 +62,10 @@ from dpsql.schema.units import Unit
 class Database:
     """Column stores by table name, and the relations that sources make of them.
 
-    `source`: what is to be run, from which it follows how many rows public tables make of each above a join. `most`: a
-    join of people's rows that would make more rows raises TooManyRows, unless they are no more than its sides have
-    together and than `most_alike`. `given`: relations that stand for nodes, by their identity. `predicates`: those
-    above the source; rows for which they are not TRUE count for nothing. `key`: of the hash by which rows of a unit are
-    kept."""
+    `source`: the source to run, which determines how many rows public tables make of each above a join. `most`: a join
+    of private rows that would make more raises TooManyRows, unless they are at most the rows of both sides and at most
+    `most_alike`. `given`: relations that replace nodes, by identity. `predicates`: those above the source; rows for
+    which they are not TRUE contribute nothing. `key`: of the hash that selects the kept rows of a unit."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class Database:
         self.early = EarlyFilters(source, predicates)
 
     def relation(self, source: Source) -> Relation:
-        """The rows of a source; without those that fail some predicate (see `early`)."""
+        """Return the rows of a source, without those that fail a predicate (see `early`)."""
         given = self.given.get(id(source))
         return self.early.after(source, self._made(source) if given is None else given)
 
@@ -143,17 +142,17 @@ class Database:
         return limited(node, self.relation(node.input).settled(), self.key)
 
     def fan_out(self, node: Source) -> int:
-        """How many rows public tables make of each row of a node, at most."""
+        """Return the most rows that public tables make of each row of a node."""
         return self._fan_out.get(id(node), 1)
 
     def looked_up(self, node: Join, left: Relation, right: Relation) -> Relation | None:
-        """The rows of a join that finds one right row for each left one at most; None for one that may find more."""
+        """Return the rows of a join that finds at most one right row for each left one; None if it may find more."""
         right_rows = self._looked_up(node, left, right) if node.matches == 1 and node.keys else None
         if right_rows is None:
             return None
         return with_presence(node, beside(left, right, right_rows, outer=node.outer), right_rows >= 0)
 
-    # Whose rows.
+    # Units of rows.
 
     def _units(self, scan: Scan, store: ColumnStore) -> Units:
         table = scan.table
@@ -177,9 +176,9 @@ class Database:
         return units_of_codes(codes, values, table.by_name[name.casefold()].identity)
 
     def _led(self, name: str, store: ColumnStore, other: str, key: str) -> Places:
-        """For each row of a table the row of another one that its column leads to, by a key that is declared unique:
-        where it is not, the row of the smallest unit; rows of nobody are none. Remembered with the table, as long as
-        the tables that the path goes on through are the same."""
+        """For each row of a table return the row of another one that its column leads to, by a key declared unique: if
+        it is not, the row of the smallest unit; rows without a unit are excluded. Cached in the table, as long as the
+        further tables of the path are the same."""
         there = self.stores[other]
         along = self._along(there)
         known = store.led.get((name, other, key))
@@ -189,7 +188,7 @@ class Database:
         return known[1]
 
     def _along(self, store: ColumnStore) -> list[ColumnStore]:
-        """A table and those that its unit's path leads through."""
+        """Return a table and those on the path to its unit."""
         unit = store.schema.unit
         return [store, *(self._along(self.stores[unit.steps[0].table]) if unit is not None and unit.steps else ())]
 
@@ -206,11 +205,11 @@ class Database:
         return lookup([left], [right], order)
 
     def _looked_up(self, node: Join, left: Relation, right: Relation) -> Places | None:
-        """For each left row the right row with the same key, of the same unit where both have units; -1: none. None
-        where the keys of people's rows, declared to be unique, are not: then all that match come together."""
+        """For each left row return the right row with the same key, of the same unit if both have units; -1: none. None
+        if keys of private rows are declared unique but are not: then all matching rows are joined."""
         if right.units is None:
             return looked_up(node, left, right)
-        assert left.units is not None  # people's rows never stand right of public ones
+        assert left.units is not None  # private rows are never right of public ones
         bottom = node.right
         while isinstance(bottom, Filter):
             bottom = bottom.input
@@ -228,8 +227,8 @@ class Database:
         return looked_up(node, left, right, units=True)
 
     def _both_plain(self, left: Relation, one: Column, scan: Scan, other: Column) -> bool:
-        """Whether the cells that an equality compares are those that tell units and keys of a path apart. It follows
-        from declarations alone, so that rows of some people do not decide how those of others are compared."""
+        """Return whether an equality compares the same cells as units and path keys. Depends only on declarations, so
+        that some people's rows do not decide how those of others are compared."""
         columns = left.parts[one.table].columns
         there = self.stores[scan.table.name.casefold()]
         return isinstance(columns, ColumnStore) and columns.is_plain(one.name) and there.is_plain(other.name)
@@ -239,7 +238,7 @@ class Database:
         return int(np.bincount(codes[codes >= 0]).max(initial=0)) <= 1
 
     def _along_path(self, part: Part, name: str, table: TableSchema, key: str) -> Places | None:
-        """The rows that a path to the unit leads to: they are of the same unit, which was found through them."""
+        """Return the rows that a path to the unit leads to: they have the same unit, which was found through them."""
         if not isinstance(part.columns, ColumnStore):
             return None
         schema = part.columns.schema
@@ -264,7 +263,7 @@ def with_mark(node: Mark, rows: Relation, mark: Vector) -> Relation:
 
 
 def united(node: Union, rows: list[Relation]) -> Relation:
-    """The rows of the branches, settled, one after the other."""
+    """Concatenate the rows of the branches, which are settled."""
     makers = {
         column.name: (column.type, partial(_joined, node.branches, rows, place, column.type))
         for place, column in enumerate(node.columns)
@@ -276,7 +275,7 @@ def united(node: Union, rows: list[Relation]) -> Relation:
 
 
 def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
-    """For each node, by its identity, how many rows public tables make of each of its rows above it, at most."""
+    """Return for each node, by identity, the most rows that public tables above make of each of its rows."""
     fan_outs = {id(source): times}
     below = times
     if isinstance(source, Join) and all(scan.table.public for scan in scans_of(source.right)):
@@ -290,7 +289,7 @@ def fan_outs_above(source: Source, times: int = 1) -> dict[int, int]:
 
 
 def _among_given(places: Places, part: Part) -> Places:
-    """Rows of a table as rows of some of its rows, ascending, among which they are; -1 stays."""
+    """Translate rows of a table to positions in an ascending selection that contains them; -1 stays."""
     if part.places is None:
         return places
     found = np.searchsorted(part.places, places)
@@ -299,13 +298,13 @@ def _among_given(places: Places, part: Part) -> Places:
 
 
 def _exact_key(store: ColumnStore, name: str) -> KeyColumn:
-    """A column as it is stored, whatever bounds are declared of it: no two keys become one."""
+    """Return a column as stored, regardless of declared bounds: no two keys become one."""
     codes, values = store.identified(name)
     return KeyColumn(values, codes)
 
 
 def _ranks(values: Vector) -> Places:
-    """For each unit its place in their order; NULL is nobody."""
+    """Return the rank of each unit; NULL is no unit."""
     found = ranks(values.values)
     return found if values.valid is None else np.where(values.valid, found, -1)
 

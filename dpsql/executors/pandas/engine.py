@@ -1,4 +1,4 @@
-"""What the engine over pandas columns takes and gives (as of `dpsql.executors.base.Engine`)."""
+"""The engine over pandas columns (see `dpsql.executors.base.Engine`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpsql.sources.frames import stored_columns
 
 
 class PandasEngine:
-    """DataFrames, in this process. Lacks nothing."""
+    """Reads DataFrames in this process. Lacks no feature."""
 
     name = "pandas"
 
@@ -39,7 +39,7 @@ class PandasEngine:
         return ColumnStore(source, schema)
 
     def together(self, sources: Mapping[str, object]) -> None:
-        """All of its sources can be."""
+        """Accept all of its sources."""
 
     def open(self, stores: Mapping[str, ColumnStore]) -> AbstractContextManager[None]:  # noqa: ARG002
         return nullcontext()

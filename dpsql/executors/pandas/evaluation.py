@@ -1,4 +1,4 @@
-"""Expressions over columns, block by block; what depends on one text column alone runs on its dictionary."""
+"""Expressions over columns, block by block; an expression of a single text column runs on its dictionary."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ BLOCK = 32_768
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Reads the columns of some expressions, made-up ones that stand for looked-up parts among them, and computes what
-    several of them have in common once a block."""
+    """Reads the columns of some expressions, including synthetic ones for looked-up parts, and computes shared
+    subexpressions once per block."""
 
     rows: Relation
     lifted: dict[str, Evaluator] = field(default_factory=dict)
     plain: list[Expr] = field(default_factory=list)
-    """The expressions, with made-up columns in them."""
+    """The expressions, with synthetic columns in them."""
     shared: dict[Expr, Vector | None] = field(default_factory=dict)
     block: list[tuple[int, int]] = field(default_factory=list)
-    """That of which `shared` holds values."""
+    """The block whose values `shared` holds."""
 
     def lookup(self, column: Column, table: Vector, kind: Type, most: int | None = None) -> Column:
-        """A made-up column: `table`, a cell for each code of the text column, gathered by code. most: the characters of
-        its longest text."""
+        """Return a synthetic column: `table`, with a cell for each code of the text column, gathered by code. most: the
+        characters of its longest text."""
         codes = self.rows.encoded(column).codes
         table = Vector(np.ascontiguousarray(table.values), table.valid)
         name = f"\0{len(self.lifted)}"  # no column of a query can have this name
@@ -44,9 +44,9 @@ class Evaluation:
         return Column(name, kind, Fact(most=most))
 
     def evaluator(self, expr: Expr) -> Evaluator:
-        """A function (start, stop) -> the block of an expression."""
+        """Return a function (start, stop) -> the block of an expression."""
         expr = limited(expr)
-        if isinstance(expr, Column):  # nothing to be looked up
+        if isinstance(expr, Column):  # nothing to look up
             cells = self.rows.reader(expr)
             return lambda start, stop: evaluate(expr, lambda _column: cells(start, stop), stop - start)
         lifted: dict[Expr, Expr] = {part: self._lift(part) for part in _liftable(expr) if self._are_few(part)}
@@ -70,7 +70,7 @@ class Evaluation:
         return self.shared or None
 
     def _are_few(self, expr: Expr) -> bool:
-        """Whether the distinct values of an expression's text column are not many more than the rows."""
+        """Return whether the distinct values of an expression's text column are not many more than the rows."""
         return len(self.rows.encoded(columns(expr)[0]).dictionary) <= 2 * self.rows.rows + PIECE
 
     def _lift(self, expr: Call) -> Column:
@@ -80,12 +80,12 @@ class Evaluation:
 
 
 def evaluator(expr: Expr, rows: Relation | Columns) -> Evaluator:
-    """A function (start, stop) -> the block of an expression over those rows."""
+    """Return a function (start, stop) -> the block of an expression over those rows."""
     return Evaluation(Relation.of(rows)).evaluator(expr)
 
 
 def evaluators(exprs: Iterable[Expr], rows: Relation) -> dict[Expr, Evaluator]:
-    """Those of several expressions, which are computed block by block together."""
+    """Return the evaluators of several expressions, which share work within a block."""
     evaluation = Evaluation(rows)
     readers = {expr: evaluation.evaluator(expr) for expr in exprs}
     if len(evaluation.plain) > 1:
@@ -95,24 +95,24 @@ def evaluators(exprs: Iterable[Expr], rows: Relation) -> dict[Expr, Evaluator]:
 
 
 def evaluated(expr: Expr, rows: Relation) -> Vector:
-    """The expression over all rows, block by block."""
+    """Evaluate the expression over all rows, block by block."""
     read = evaluator(expr, rows)
     blocks = [read(start, min(start + BLOCK, rows.rows)) for start in range(0, rows.rows, BLOCK)] or [read(0, 0)]
     return one_after_the_other(blocks)
 
 
 def text_column(expr: Expr) -> Column | None:
-    """The one column that an expression reads, if it is text; None if it reads others, or none."""
+    """Return the only column that an expression reads, if it is text, otherwise None."""
     read = columns(expr)
     return read[0] if len(read) == 1 and read[0].type is Type.TEXT else None
 
 
 def over_dictionary(expr: Expr, rows: Relation, most: int | None = None) -> Vector:
-    """The expression for each distinct value of its one text column, and last for NULL.
+    """Evaluate the expression for each distinct value of its only text column, and last for NULL.
 
-    Texts above `most` characters are NULL, so that what is held is bounded by how many they are."""
+    Texts above `most` characters are NULL, so that their number bounds the memory."""
     column = text_column(expr)
-    assert column is not None  # callers ask first
+    assert column is not None  # checked by callers
     dictionary = rows.encoded(column).dictionary
     expr = limited(expr)
 
@@ -124,7 +124,7 @@ def over_dictionary(expr: Expr, rows: Relation, most: int | None = None) -> Vect
 
 
 def short_texts(vector: Vector, most: int) -> Vector:
-    """Texts of at most so many characters; longer ones are NULL."""
+    """Replace texts of more than `most` characters by NULL."""
     fits = np.fromiter((len(text) <= most for text in vector.values), dtype=bool, count=len(vector))
     if fits.all():
         return vector
@@ -142,7 +142,7 @@ _SHORT = Function(
 
 
 def limited(expr: Expr) -> Expr:
-    """The expression with NULL in place of each text that is longer than a function reads."""
+    """Return the expression with NULL for each text longer than its function reads."""
     if not isinstance(expr, Call):
         return expr
     args = []
@@ -157,7 +157,7 @@ def limited(expr: Expr) -> Expr:
 
 
 PIECE = 1_024
-"""So many cells are computed at once where texts are made on the way, each of which can be long."""
+"""Cells per piece if intermediate texts are made, each of which can be long."""
 
 
 def _makes_texts(expr: Expr) -> bool:
@@ -173,7 +173,7 @@ def _in_pieces(run: Evaluator) -> Evaluator:
 
 
 def _liftable(expr: Expr) -> list[Call]:
-    """The outermost calls whose value depends on the code of one text column alone."""
+    """Return the outermost calls whose value depends only on the code of a single text column."""
     if not isinstance(expr, Call) or not any(each.type is Type.TEXT for each in columns(expr)):
         return []
     if text_column(expr) is not None:

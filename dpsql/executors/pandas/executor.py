@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 class PandasExecutor:
-    """Runs plans over column stores, found by table name."""
+    """Runs plans over column stores, by table name."""
 
     def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
         self.stores = stores
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """As of `Executor`."""
+        """See `Executor`."""
         return executed(plan, self.stores, key)
 
 
 def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO_KEY) -> ExactTable:
-    """One pass over the rows: filter, group, add integers. Where units have limits, one more before it, in which
-    the rows to be left out are found.
+    """Run a plan in one pass over the rows: filter, group, add integers. Contribution bounds need an earlier pass,
+    which finds the rows to drop.
 
-    Rows that a filter or a key leaves out go to one more cell at the end, which is cut off.
+    Rows excluded by a filter or a key go to an extra last cell, which is cut off.
     """
-    with np.errstate(all="ignore"):  # a warning would tell of the row that made it
+    with np.errstate(all="ignore"):  # a warning would reveal the row that caused it
         predicates: list[Expr] = []
         source = plan.source
         while isinstance(source, Filter):
@@ -52,7 +52,7 @@ def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO
         if rows is not None:
             return _Run(plan, rows, predicates, key).table()
         from dpsql.executors.pandas.unit_chunks import (
-            run,  # loaded with the first question about units or several tables
+            run,  # loaded with the first query about units or several tables
         )
 
         return run(plan, source, stores, predicates=tuple(predicates), key=key, engine=_Run)
@@ -61,8 +61,8 @@ def executed(plan: ExactPlan, stores: Mapping[str, ColumnStore], key: bytes = NO
 class _Run:
     """One plan over the rows of its source.
 
-    In one thread: blocks that fit the processor's cache are so short that threads would wait for the interpreter more
-    than they compute (measured: two are slower than one).
+    Single-threaded: blocks that fit the processor's cache are so short that threads would mostly wait for the
+    interpreter (measured: two are slower than one).
     """
 
     def __init__(self, plan: ExactPlan, rows: Relation, predicates: Sequence[Expr], key: bytes) -> None:
@@ -77,12 +77,12 @@ class _Run:
         self.rows = rows
         self.chosen: UnitRows | None = None
         if plan.limits is not None or plan.groups is not None or any(map(of_units, plan.parts)):
-            from dpsql.executors.pandas.units.kept_rows import choose_rows  # loaded with the first limits
+            from dpsql.executors.pandas.units.kept_rows import choose_rows  # loaded with the first contribution bounds
 
             self.chosen = choose_rows(plan, rows, self.codes(), self.groups, key)
 
     def codes(self) -> Codes:
-        """The group of every row; the number of groups for rows that are left out."""
+        """Return the group of every row; the number of groups for excluded rows."""
         starts = range(0, self.rows.rows, BLOCK)
         blocks = [self._block(start, min(start + BLOCK, self.rows.rows)).all_codes() for start in starts]
         return np.concatenate(blocks or [np.zeros(0, dtype=np.int64)])
@@ -92,7 +92,7 @@ class _Run:
         return _block(self.passes, self.groups, start, stop, present)
 
     def sums(self, first: int, last: int) -> list[NDArray[Any]]:
-        """For rows first..last: how many each group has, and each part's integers."""
+        """Return, for rows first..last, the row count of each group, and each part's integers."""
         rows = np.zeros(self.cells, dtype=np.int64)
         self.division, self.numbers = Division(), CellNumbers()
         parts = [self._accumulator(part) for part in self.plan.parts]
@@ -133,13 +133,13 @@ class _Run:
         return [GridPart(grid, self.cells, self.rows) for grid in self.plan.grids]
 
     def partial(self) -> Partial:
-        """The exact answer over these rows, to be added to those over others."""
+        """Return the exact answer over these rows, to be added to those over others."""
         table = self.table()
         different = {place: part.different(self.shown) for place, part in enumerate(self.parts)}
         return Partial(table, {place: each for place, each in different.items() if each is not None})
 
     def table(self) -> ExactTable:
-        """The groups that are to be seen, with their integers."""
+        """Return the visible groups with their integers."""
         rows, *parts = self.sums(0, self.rows.rows)
         groups = self.groups
         shown = np.flatnonzero(rows) if groups and not self.plan.every_cell else np.arange(self.cells)
@@ -153,7 +153,7 @@ class _Run:
 def _groups(plan: ExactPlan, rows: Relation) -> Groups:
     for key in plan.keys:
         if key.together is not None:
-            from dpsql.executors.pandas.correlated_groups import group_rows_together  # few questions have such keys
+            from dpsql.executors.pandas.correlated_groups import group_rows_together  # few queries have such keys
 
             return group_rows_together(plan, rows)
     return group_rows(plan, rows)

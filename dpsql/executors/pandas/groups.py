@@ -1,4 +1,4 @@
-"""Group keys as integer codes: one code for each combination of key values, -1 for rows of no group."""
+"""Group keys as integer codes: one code for each combination of key values, -1 for rows without a group."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from dpsql.schema.intervals import Interval
 
 Codes = NDArray[np.int64]
 MOST_KEY_CHARACTERS = 1_000
-"""A text that an expression makes for an unknown group is NULL above this length: all of them are held at once."""
+"""Longer computed texts of unknown groups are NULL, since all of them are held at once."""
 MOST_DIRECT_CELLS = 1 << 21
-"""Up to so many combinations are counted in place; more are renumbered first."""
+"""Most combinations that are counted directly; more are renumbered first."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,12 +42,12 @@ class KeyCodes:
     values: Vector
     read: Callable[[int, int], Codes]
     complete: bool
-    """No row has the code -1."""
+    """Whether no row has the code -1."""
 
 
 @dataclass(frozen=True, repr=False)
 class Groups:
-    """All keys together: a reader of combined codes, how many there are, and the key values of chosen codes."""
+    """All keys combined: a reader of combined codes, their number, and the key values of chosen codes."""
 
     read: Callable[[int, int], Codes]
     cells: int
@@ -56,7 +56,8 @@ class Groups:
 
 
 def group_rows(plan: ExactPlan, rows: Relation, codes: list[KeyCodes] | None = None) -> Groups:
-    """The plan's groups over the rows of its source, or all combinations of other `codes`, or those that occur."""
+    """Return the plan's groups over the rows of its source: all combinations of the key codes (or of `codes`), or those
+    that occur."""
     keys = [key_codes(key, rows) for key in plan.keys] if codes is None else codes
     cells = 1
     for key in keys:
@@ -85,7 +86,7 @@ def _direct(keys: list[KeyCodes], cells: int) -> Groups:
 
 
 def _combine(codes: list[Codes], sizes: list[int], *, complete: bool) -> Codes:
-    """Mixed-radix numbers of the combinations; -1 where any key has no code."""
+    """Return mixed-radix numbers of the combinations; -1 if any key has no code."""
     combined = codes[0]
     for other, size in zip(codes[1:], sizes[1:], strict=True):
         if complete:
@@ -96,7 +97,7 @@ def _combine(codes: list[Codes], sizes: list[int], *, complete: bool) -> Codes:
 
 
 def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
-    """Codes of the combinations that occur, key by key, so that no product of sizes can overflow."""
+    """Number the combinations that occur, key by key, so that no product of sizes can overflow."""
     per_key = [key.read(0, rows) for key in keys]
     codes = per_key[0]
     chosen = np.arange(len(keys[0].values))[:, None]
@@ -104,7 +105,7 @@ def _renumbered(keys: list[KeyCodes], rows: int) -> Groups:
         pairs = _combine([codes, other], [len(chosen), len(key.values)], complete=False)
         codes, present = pd.factorize(np.where(pairs < 0, -1, pairs))
         absent = np.flatnonzero(present == -1)
-        if len(absent):  # the rows of no group are not a combination
+        if len(absent):  # rows without a group are not a combination
             codes = np.where(codes == absent[0], -1, codes - (codes > absent[0]))
             present = np.delete(present, absent[0])
         chosen = np.column_stack([chosen[present // len(key.values)], present % len(key.values)])
@@ -131,7 +132,7 @@ def key_codes(key: GroupKey, rows: Relation) -> KeyCodes:
 
 
 def _numbered(expr: Expr, rows: Relation) -> tuple[NDArray[np.int32], Vector]:
-    """Codes into the distinct values that occur, NULL being one of them."""
+    """Return codes into the distinct values that occur, including NULL."""
     if isinstance(expr, Column):
         return rows.numbered(expr)
     read = evaluator(expr, rows)
@@ -147,9 +148,10 @@ def _short(block: Vector, expr: Expr) -> Vector:
 
 
 def _dictionary_codes(key: GroupKey, rows: Relation) -> KeyCodes:
-    """A key that depends on one text column: its codes renumbered by what the dictionary's entries come to."""
+    """Return codes of a key that depends on one text column, renumbered by the key's value for each dictionary
+    entry."""
     column = text_column(key.expr)
-    assert column is not None  # the caller asked
+    assert column is not None  # checked by the caller
     encoded = rows.encoded(column)
     made = isinstance(key.expr, Call) and key.values is None
     cells = cells_of(over_dictionary(key.expr, rows, MOST_KEY_CHARACTERS if made else None), key.expr.type)
@@ -167,7 +169,7 @@ def _gatherer(renumber: Codes, codes: NDArray[np.int32]) -> Callable[[int, int],
 
 
 def _exactly(cell: Key) -> tuple[type, Key]:
-    """A key of dictionaries by value and type, since True == 1 == 1.0."""
+    """Return a dictionary key by value and type, since True == 1 == 1.0."""
     return (type(cell), cell)
 
 
@@ -176,7 +178,8 @@ def _places(wanted: Sequence[Key]) -> dict[tuple[type, Key], int]:
 
 
 def _outside(key: GroupKey) -> int:
-    """The code of a value outside the key's list: NULL's where the owner listed NULL, else that of no group."""
+    """Return the code of a value outside the key's list: NULL's if the owner listed NULL, otherwise that of no
+    group."""
     return key.values.index(None) if key.listed and key.values and None in key.values else -1
 
 
@@ -187,7 +190,7 @@ def _consecutive(values: tuple[Key, ...]) -> bool:
 
 
 def _consecutive_codes(read: Evaluator, key: GroupKey) -> KeyCodes:
-    """Codes of bounded whole numbers: the distance to the lowest; NULL, where it is a group, comes last."""
+    """Return codes of bounded whole numbers: the distance to the lowest; NULL, if it is a group, comes last."""
     values = key.values or ()
     lower = values[0]
     assert isinstance(lower, int)
@@ -208,8 +211,8 @@ def _consecutive_codes(read: Evaluator, key: GroupKey) -> KeyCodes:
 
 
 def _text_codes(expr: Expr, values: tuple[Key, ...], rows: Relation) -> KeyCodes:
-    """Codes of a text expression over several columns, such as CASE: computed in codes where it only chooses among
-    constants and single columns, so that no text is made for a row."""
+    """Return codes of a text expression over several columns, such as CASE. If it only chooses among constants and
+    single columns, it is computed in codes, so that no text is made for a row."""
     place = _places(values)
     evaluation = Evaluation(rows)
     coded = _in_codes(expr, place, evaluation)
@@ -226,7 +229,7 @@ def _text_codes(expr: Expr, values: tuple[Key, ...], rows: Relation) -> KeyCodes
 
 
 def _in_codes(expr: Expr, place: dict[tuple[type, Key], int], evaluation: Evaluation) -> Expr | None:
-    """The expression with the places of its values for the values themselves; None where it makes new ones."""
+    """Return the expression with values replaced by their places; None if it makes new values."""
     if isinstance(expr, Literal):
         return Literal(place.get(_exactly(expr.value), -1), Type.INTEGER)
     column = text_column(expr)
@@ -245,15 +248,15 @@ def _in_codes(expr: Expr, place: dict[tuple[type, Key], int], evaluation: Evalua
 
 
 def _listed_codes(read: Evaluator, key: GroupKey, kind: Type) -> KeyCodes:
-    """Codes by a declared or derived list of numbers or booleans."""
+    """Return codes by a declared or derived list of numbers or booleans."""
     listed = key.values or ()
     present: Any = np.array([value for value in listed if value is not None], dtype=DTYPES[kind])
     order = np.argsort(present, kind="stable")
     place = np.array([index for index, value in enumerate(listed) if value is not None], dtype=np.int64)[order]
     ordered = present[order]
     null, outside = listed.index(None) if None in listed else -1, _outside(key)
-    # Whole numbers one after the other tell their own place, up to a look at what is there. What a difference beyond 64
-    # bits comes to does not matter: no listed number has one.
+    # Consecutive whole numbers give their place directly, which is then verified. A difference may overflow 64 bits: no
+    # listed number has such a difference.
     dense = ordered.dtype == np.int64 and len(ordered) > 1 and int(ordered[-1]) - int(ordered[0]) == len(ordered) - 1
 
     def codes(start: int, stop: int) -> Codes:

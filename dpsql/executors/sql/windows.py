@@ -1,9 +1,9 @@
-"""Window functions inside a privacy unit, as text: the same values as every engine's.
+"""Window functions inside a privacy unit, as text: the same values on every engine.
 
-An engine's own windows, over the unit and then the written parts. What depends on single rows is in the written order
-and then in that of the tie-breakers, which leaves interchangeable rows alone; peers and frames by RANGE are of the
-written order. FIRST_VALUE and LAST_VALUE of such a frame are those of the row with the least or largest number there,
-since engines give any of its peers.
+Uses the engine's own windows, partitioned by the unit and then the written partition. Functions of single rows use the
+written order and then the tie-breakers, which only leaves interchangeable rows tied; peers and RANGE frames use the
+written order. FIRST_VALUE and LAST_VALUE of a RANGE frame take the row with the least or largest number in the frame,
+since engines return any of its peers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LARGEST = 2**62
 
 
 def windowed(node: Windows, rows: Rows, writer: Writer) -> Rows:
-    """The rows with a column for each call. Units with too many rows have none."""
+    """Return the rows with a column for each call. Units with too many rows are dropped."""
     exprs = [expr for call in node.calls for expr in call.exprs()]
     rows, _ = writer.with_values(rows, [*exprs, *node.ties])
     rows, size = writer.with_column(rows, f"COUNT(*) OVER (PARTITION BY {rows.unit})", "w")
@@ -41,9 +41,8 @@ def windowed(node: Windows, rows: Rows, writer: Writer) -> Rows:
 
 
 def _orders(call: WindowCall) -> int:
-    """How many windows of a call put rows in an order of their own. An engine puts rows that are alike in any order, in
-    each window in another: where there are several, rows are numbered once for all of them, since what two windows give
-    one row has to be of one place."""
+    """Return how many windows of a call number single rows. Engines order ties arbitrarily, and differently in each
+    window. With several windows, rows are numbered once for all, so that a row has the same place in each."""
     if call.function.family == "place":
         return int(not call.function.peers)
     if call.frame is None or (call.function.family == "row" and call.frame.kind == "range"):
@@ -59,7 +58,7 @@ def _term(term: WindowOrder, rows: Rows, writer: Writer) -> str:
 
 
 def _tie(expr: Expr, rows: Rows, writer: Writer) -> list[str]:
-    """Of reals -0.0 comes before 0.0, which are told apart where they are written out."""
+    """Return the order terms of a tie-breaker. Of reals, -0.0 comes before 0.0, since their texts differ."""
     terms = [_term(WindowOrder(expr, nulls_first=True), rows, writer)]
     if expr.type is Type.REAL:
         text = writer.text(expr, rows)
@@ -69,7 +68,7 @@ def _tie(expr: Expr, rows: Rows, writer: Writer) -> list[str]:
 
 
 class _Call:
-    """Writes one call over rows; what it needs of columns of their own it adds to `rows`."""
+    """Writes one call over rows; adds the columns that it needs to `rows`."""
 
     def __init__(self, call: WindowCall, ties: Sequence[str], rows: Rows, writer: Writer) -> None:
         self.call = call
@@ -103,7 +102,7 @@ class _Call:
     # Windows.
 
     def _over(self, frame: Frame | None = None, *, by_row: bool = False) -> str:
-        """OVER (...). A frame of rows, or what is said of rows one by one, has the tie-breakers in its order."""
+        """Return OVER (...). ROWS frames and functions of single rows include the tie-breakers in the order."""
         order = self.order
         if by_row or (frame is not None and frame.kind == "rows" and frame != WHOLE):
             order = [*self.order, *self.ties]
@@ -112,34 +111,34 @@ class _Call:
         if frame == WHOLE:
             order = []
         elif not order:
-            order = [str(self.rows.unit)]  # all rows of a part are equal; an engine may want some order
+            order = [str(self.rows.unit)]  # all rows of a partition are equal; an engine may require some order
         by = f" ORDER BY {', '.join(order)}" if order else ""
         reach = f" {_frame(frame)}" if frame is not None and by else ""
         return f"OVER (PARTITION BY {self.parts}{by}{reach})"
 
     def _by_number(self, term: WindowOrder) -> str:
-        """The one order value of a frame by RANGE: dates as days, timestamps as microseconds."""
+        """Return the order value of a RANGE frame: dates as days, timestamps as microseconds."""
         text = self.writer.text(term.expr, self.rows)
         text = f"({text} + 0.0e0)" if term.expr.type is Type.REAL else self.dialect.whole(text, term.expr.type)
         return f"{text} {'DESC' if term.descending else 'ASC'} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
 
-    # What is given.
+    # Results of calls.
 
     def _other_row(self) -> str:
         call = self.call
-        assert call.argument is not None  # LAG and LEAD have one
+        assert call.argument is not None  # LAG and LEAD have an argument
         over, number = self._over(by_row=True), str(call.number)
         nulls = " IGNORE NULLS" if call.ignore_nulls else ""
         value = f"{self.dialect.windowed(call.function.name, [self._argument(call.argument), number], nulls)} {over}"
         if call.default is None:
             return value
-        # A row that is there may hold NULL, unless NULLs are ignored.
+        # An existing row may hold NULL, unless NULLs are ignored.
         there = value if nulls else f"{self.dialect.windowed(call.function.name, ['1', number], '')} {over}"
         return f"CASE WHEN {there} IS NULL THEN {self._argument(call.default)} ELSE {value} END"
 
     def _end_of_frame(self, frame: Frame) -> str:
         call = self.call
-        assert call.argument is not None  # they have one
+        assert call.argument is not None  # both functions have an argument
         first = call.function.name == "FIRST_VALUE"
         argument = self._argument(call.argument)
         if frame.kind == "rows":

@@ -1,4 +1,4 @@
-"""Instants as clocks of a zone show them, in SQL: the offset by a tree of comparisons with constants."""
+"""Clock times of a zone at instants, in SQL: the offset by a tree of comparisons with constants."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dpsql.schema.zones import offsets_of
 
 
 def offset_text(instant: str, zone: str, constant: Callable[[int], str], offset: Callable[[int], str]) -> str:
-    """The offset of a zone's clocks at an instant. constant, offset: how an instant and an offset are written, each of
+    """Return the offset of a zone's clocks at an instant. constant, offset: write an instant and an offset, each in
     microseconds."""
     table = offsets_of(zone)
 
     def tree(low: int, high: int) -> str:
-        """The offset, which is one of those at the places low .. high."""
+        """Return the offset, known to be at one of the places low .. high."""
         if low == high:
             return offset(table.offsets[low])
         middle = (low + high) // 2
