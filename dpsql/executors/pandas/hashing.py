@@ -1,8 +1,8 @@
-"""The keyed hash of what rows contribute (`dpsql.executors.keyed_hash`) over columns: by it is decided which rows of a
-privacy unit are kept.
+"""The keyed hash of rows' contributions (`dpsql.executors.keyed_hash`) over columns; it selects the kept rows of a
+privacy unit.
 
-Values are hashed and never their positions or dictionary codes: those move when other rows come or go. The polynomials
-of several columns add up, so that a unit's and a group's is computed once for each of them.
+Values are hashed, never positions or dictionary codes, which change when other rows are added or removed. The
+polynomials of several columns can be joined, so those of units and groups are computed once each.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ hash_key = lru_cache(maxsize=4)(HashKey.of)
 
 @dataclass(frozen=True, repr=False)
 class HashedRows:
-    """Polynomials of so many limbs of each row: `lanes` of shape (2, rows), below p."""
+    """Polynomials of `limbs` limbs for each row: `lanes` of shape (2, rows), below p."""
 
     lanes: Words
     limbs: int
@@ -60,7 +60,7 @@ class HashedRows:
 
 
 def hash_vector(key: HashKey, vector: Vector, limbs: Limbs) -> HashedRows:
-    """The polynomial of each cell. All NULLs have one, whatever stands in their cells; -0.0 equals 0.0."""
+    """Return the polynomial of each cell. All NULLs have the same one, whatever their cells hold; -0.0 equals 0.0."""
     lanes = np.empty((len(key.lanes), len(vector)), dtype=np.uint64)
     for rows in _pieces(len(vector)):
         lanes[:, rows] = _polynomials(key, list(_limbs(key, vector.at(rows), limbs)))
@@ -68,16 +68,16 @@ def hash_vector(key: HashKey, vector: Vector, limbs: Limbs) -> HashedRows:
 
 
 def hash_coded(key: HashKey, codes: NDArray[np.int32 | np.int64], dictionary: Vector, limbs: Limbs) -> HashedRows:
-    """`hash_vector` of `dictionary.at(codes)`; only entries that occur are hashed. The code -1 is the dictionary's last
-    slot, which is NULL."""
+    """As `hash_vector` of `dictionary.at(codes)`, but hash only entries that occur. The code -1 is the dictionary's
+    last slot, which is NULL."""
     entries = _occurring(codes, len(dictionary))
     return _gathered(hash_vector(key, dictionary.at(entries), limbs), entries, codes, len(dictionary))
 
 
 def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array) -> HashedRows:
-    """The polynomial of the unit of each code, which is no text; only units that occur are hashed. It is that of the
-    value alone, whatever array it stands in, so that rows of other units do not change it: of a whole number of 64 bits
-    its limbs, of any other value those of its text."""
+    """Return the polynomial of the unit of each code, for units other than text; only units that occur are hashed. It
+    depends only on the value, whatever its array, so that rows of other units do not change it: on the limbs of a whole
+    number of 64 bits, or else on those of the value's text."""
     entries = _occurring(codes, len(values))
     integers = integers_of(values[entries])
     whole = hash_vector(key, integers, UNIT_LIMBS)
@@ -89,8 +89,8 @@ def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array)
 
 
 def combine(key: HashKey, columns: Sequence[HashedRows]) -> HashedRows:
-    """One polynomial of several columns', at least one, all of one length; their order matters. It goes on from the
-    first's."""
+    """Join the polynomials of several columns (at least one) of the same length; their order matters. The result
+    continues the first one."""
     combined = columns[0]
     for each in columns[1:]:
         combined = _joined(key, combined, each)
@@ -98,12 +98,12 @@ def combine(key: HashKey, columns: Sequence[HashedRows]) -> HashedRows:
 
 
 def started(key: HashKey, rows: int) -> HashedRows:
-    """Where the polynomial of a row starts."""
+    """Return the initial polynomial of each row."""
     return HashedRows(np.stack([np.full(rows, lane.start, dtype=np.uint64) for lane in key.lanes]), 0)
 
 
 def numbers_of(hashed: HashedRows, lanes: Sequence[Lane]) -> Hashes:
-    """What polynomials come to: one number below 2^62 each, shape (rows,)."""
+    """Return the final hash of each polynomial: a number below 2^62, shape (rows,)."""
     numbers = np.empty(len(hashed), dtype=np.uint64)
     for rows in _pieces(len(hashed)):
         first, second = (_cubic(words[rows], lane) for words, lane in zip(hashed.lanes, lanes, strict=True))
@@ -112,7 +112,7 @@ def numbers_of(hashed: HashedRows, lanes: Sequence[Lane]) -> Hashes:
 
 
 def _pieces(size: int) -> Iterator[slice]:
-    """Blocks of rows: nothing as long as all rows is made but results."""
+    """Return blocks of rows, so that only results are as long as all rows."""
     return (slice(start, min(start + _BLOCK, size)) for start in range(0, size, _BLOCK))
 
 
@@ -125,8 +125,8 @@ def _occurring(codes: NDArray[np.int32 | np.int64], size: int) -> NDArray[np.int
 def _gathered(
     hashed: HashedRows, entries: NDArray[np.int64], codes: NDArray[np.int32 | np.int64], size: int
 ) -> HashedRows:
-    """The polynomials of entries, of which these codes are. Both lanes lie in one number, so that each row looks into
-    the table once."""
+    """Gather the polynomials of entries by code. Both lanes are packed into one number, so that each row reads the
+    table once."""
     table = np.zeros(size, dtype=np.uint64)
     table[entries] = hashed.lanes[0] << np.uint64(_BITS) | hashed.lanes[1]
     lanes = np.empty((2, len(codes)), dtype=np.uint64)
@@ -138,7 +138,7 @@ def _gathered(
 
 
 def _joined(key: HashKey, first: HashedRows, second: HashedRows) -> HashedRows:
-    """h k^n + g, of n limbs in g."""
+    """Return h k^n + g, with n the limbs of g."""
     lanes = np.empty_like(first.lanes)
     for place, lane in enumerate(key.lanes):
         factor = np.uint64(pow(lane.factor, second.limbs, PRIME))
@@ -148,7 +148,7 @@ def _joined(key: HashKey, first: HashedRows, second: HashedRows) -> HashedRows:
 
 
 def _polynomials(key: HashKey, limbs: Sequence[Words]) -> Words:
-    """h k + v for each limb v, from 0 on."""
+    """Return h k + v for each limb v, starting from 0."""
     lanes = []
     for lane in key.lanes:
         words = np.zeros(len(limbs[0]), dtype=np.uint64)
@@ -162,7 +162,7 @@ def _polynomials(key: HashKey, limbs: Sequence[Words]) -> Words:
 
 
 def _folded(words: Words) -> Words:
-    """The same modulo p, of words below 2^64 words up to 2^31 + 3: 2^31 is 1."""
+    """Reduce words below 2^64 modulo p to words up to 2^31 + 3, using 2^31 = 1."""
     high = words >> np.uint64(_BITS)
     words = words & _PRIME
     words += high
@@ -173,7 +173,8 @@ def _folded(words: Words) -> Words:
 
 
 def _held(words: Words) -> Words:
-    """The remainder itself, of words below 2 p: of a smaller one less p, which wraps, the word is the least."""
+    """Return the remainder of words below 2 p: subtracting p from a smaller word wraps, so the minimum is the
+    remainder."""
     return np.asarray(np.minimum(words, words - _PRIME))
 
 
@@ -184,7 +185,7 @@ def _cubic(words: Words, lane: Lane) -> Words:
 
 
 def _limbs(key: HashKey, vector: Vector, limbs: Limbs) -> Iterable[Words]:
-    """The limbs of each cell."""
+    """Return the limbs of each cell."""
     if limbs.form is Form.PRESENCE:
         columns = [np.zeros(len(vector), dtype=np.uint64)]
     elif limbs.form is Form.TEXT:
@@ -222,7 +223,7 @@ def _limbs_of_texts(key: HashKey, vector: Vector) -> list[Words]:
     keyed = hashlib.md5(key.text.encode(), usedforsecurity=False)
 
     def digest(text: str) -> bytes:
-        state = keyed.copy()  # quicker than a new one for each text
+        state = keyed.copy()  # faster than a new one for each text
         state.update(text.encode("utf-8", "surrogatepass"))
         return state.digest()[8:]
 

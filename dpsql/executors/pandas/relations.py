@@ -1,7 +1,7 @@
-"""The rows of a source: for each place in the query a table of columns and which of its rows stands in each row.
+"""The rows of a source: for each table of the query its columns, and the table's row in each row.
 
-No column is copied by a join: a column of a looked-up table is read through the positions of its rows, a block at a
-time. The position -1 is a row that is missing (the other side of an outer join): all its columns are NULL.
+A join copies no column: a column of a looked-up table is read through the positions of its rows, block by block. The
+position -1 is a missing row (in an outer join): all its columns are NULL.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ _MOST_REMEMBERED = 1 << 16
 
 
 class Columns(Protocol):
-    """A table of columns, by name: a ColumnStore, or what a query makes."""
+    """A table of columns, by name: a ColumnStore, or columns derived by a query."""
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def reader(self, name: str) -> Reader:
-        """A function (start, stop) -> the block of those rows."""
+        """Return a function (start, stop) -> the block of those rows."""
 
     def encoded(self, name: str) -> EncodedColumn:
-        """A column of texts by its distinct values."""
+        """Return a column of texts by its distinct values."""
 
     def numbered(self, name: str) -> tuple[NDArray[np.int32], Vector]:
-        """A column of anything else as codes into its distinct values, NULL being one of them."""
+        """Return another column as codes into its distinct values, including NULL."""
 
 
 @dataclass(frozen=True, repr=False)
 class Units:
-    """The privacy unit of each row: a code into `values`, -1 for a row of nobody's. Equal values are one unit, others
-    are two: they are what is stored (see `exact_values`), not what an expression reads. Without values the
-    codes are the rows of tables, each of which is a unit, one table after the other: `tables` are their names and how
-    many rows each has. Without codes they are all rows in order. `kind` is the units' declared type.
+    """The privacy unit of each row: a code into `values`, -1 for no unit. Equal values are one unit, different ones are
+    two: these are stored values (see `exact_values`), not those read by expressions. Without values the codes are the
+    rows of tables, each its own unit, one table after the other: `tables` are their names and row counts. Without codes
+    they are all rows in order. `kind` is the units' declared type.
 
-    `handles`: (kind, place, column) of the columns that determine the unit as the plan's handles do."""
+    `handles`: (kind, place, column) of the columns that determine the unit, like the plan's handles."""
 
     codes: Places | None
     count: int
@@ -70,20 +70,20 @@ class Units:
         return replace(self, codes=self.codes[places])
 
     def numbers(self) -> Places:
-        """The codes of all rows."""
+        """Return the codes of all rows."""
         return np.arange(self.count) if self.codes is None else self.codes
 
     def key(self) -> KeyColumn:
-        """As one side of an equality."""
+        """Return the units as one side of an equality."""
         from dpsql.executors.pandas.joins.joining import KeyColumn  # loaded with the first join
 
-        assert self.values is not None  # units of rows are never compared
+        assert self.values is not None  # rows as units are never compared
         return KeyColumn(self.values, self.numbers().astype(np.int32, copy=False))
 
     def hashes(self, key: HashKey, places: Places) -> HashedRows:
-        """A keyed hash of the unit of these rows, to be gone on with."""
+        """Return the polynomial of the unit of these rows, to be continued."""
         from dpsql.executors.keyed_hash import limbs_of
-        from dpsql.executors.pandas.hashing import (  # loaded with the first limits
+        from dpsql.executors.pandas.hashing import (  # loaded with the first contribution bounds
             combine,
             hash_coded,
             hash_units,
@@ -92,7 +92,7 @@ class Units:
 
         codes = self.numbers()[places]
         start = started(key, len(codes))
-        if self.values is None:  # positions depend on other rows, so all of these units choose alike
+        if self.values is None:  # positions depend on other rows, so all of these units hash alike
             return start
         if self.kind is Type.TEXT:
             own = hash_coded(key, codes, with_null(self.values, self.kind), limbs_of(self.kind))
@@ -103,7 +103,7 @@ class Units:
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """One place in the query: its columns, and which of their rows stands in each row (None: the same one)."""
+    """One table of the query: its columns, and its row for each row (None: the same one)."""
 
     columns: Columns
     places: Places | None = None
@@ -116,7 +116,7 @@ class Part:
 
 
 class Relation:
-    """Rows over parts. `kept` marks those that an inner join leaves (None: all)."""
+    """Rows over parts. `kept` marks the rows that an inner join keeps (None: all)."""
 
     def __init__(
         self, rows: int, parts: Mapping[str, Part], units: Units | None = None, kept: Bools | None = None
@@ -131,21 +131,21 @@ class Relation:
 
     @classmethod
     def of(cls, columns: Columns | Relation) -> Relation:
-        """All rows of one table, at the nameless place."""
+        """Return all rows of one table, under an empty name."""
         return columns if isinstance(columns, Relation) else cls(columns.rows, {"": Part(columns)})
 
     def at(self, places: Places) -> Relation:
-        """The rows at these places; -1 is a missing row."""
+        """Return the rows at these places; -1 is a missing row."""
         units = None if self.units is None else self.units.at(places)
         return Relation(len(places), {name: part.at(places) for name, part in self.parts.items()}, units)
 
     def settled(self) -> Relation:
-        """The rows that are kept, and belong to somebody where units are known."""
+        """Return the rows that are kept and, if units are known, have one."""
         kept = self.present()
         return self if kept is None else self.at(np.flatnonzero(kept))
 
     def present(self) -> Bools | None:
-        """Which rows are kept and somebody's; None: all."""
+        """Mark the rows that are kept and have a unit; None: all."""
         codes = None if self.units is None else self.units.codes
         if codes is None or codes.min(initial=0) >= 0:
             return self.kept
@@ -153,7 +153,7 @@ class Relation:
         return somebody if self.kept is None else self.kept & somebody
 
     def reader(self, column: Column) -> Reader:
-        """A function (start, stop) -> the block of those rows, which is read once for all expressions of a block."""
+        """Return a function (start, stop) -> the block of those rows, read once for all expressions of a block."""
         found = self._readers.get(column)
         if found is None:
             found = self._readers[column] = _remembering(self._reader(column))
@@ -174,7 +174,7 @@ class Relation:
         return lambda start, stop: gathered(whole, places[start:stop], missing=missing)
 
     def encoded(self, column: Column) -> EncodedColumn:
-        """A column of texts as codes, for each row of the relation."""
+        """Return a column of texts as codes, for each row of the relation."""
         part = self.parts[column.table]
         if part.places is None:
             return part.columns.encoded(column.name)
@@ -183,7 +183,7 @@ class Relation:
         return self._encoded[column]
 
     def numbered(self, column: Column) -> tuple[NDArray[np.int32], Vector]:
-        """A column of anything else as codes into its distinct values."""
+        """Return another column as codes into its distinct values."""
         part = self.parts[column.table]
         codes, values = part.columns.numbered(column.name)
         if part.places is None:
@@ -195,22 +195,22 @@ class Relation:
         return np.append(codes, np.int32(len(values) - 1))[part.places], values
 
     def is_unit(self, expr: Expr) -> bool:
-        """Whether an expression is the column of its table that tells units apart."""
+        """Return whether an expression is the unit column of its table."""
         return self.units is not None and isinstance(expr, Column) and ("", expr.table, expr.name) in self.units.handles
 
     def is_bare(self, column: Column) -> bool:
-        """Whether a column is a table's own, of which nothing is declared that could change a cell."""
+        """Return whether a column is a table's own and no declaration could change a cell."""
         columns = self.parts[column.table].columns
         return isinstance(columns, ColumnStore) and columns.is_bare(column.name)
 
     def is_plain(self, column: Column) -> bool:
-        """Whether it also is compared as what tells units apart, so that rows that a path leads together are the same
-        as those that an equality does."""
+        """Return whether the column is also compared as a unit key, so that a path and an equality join the same
+        rows."""
         columns = self.parts[column.table].columns
         return isinstance(columns, ColumnStore) and columns.is_plain(column.name)
 
     def key(self, column: Column, *, exactly: bool) -> KeyColumn:
-        """A column as one side of an equality: a bare one as it is stored, or any as expressions read it."""
+        """Return a column as one side of an equality: a bare one as stored, or any as expressions read it."""
         from dpsql.executors.pandas.joins.joining import KeyColumn, key_of  # as above
 
         part = self.parts[column.table]
@@ -222,7 +222,7 @@ class Relation:
         return KeyColumn(self.reader(column)(0, self.rows))
 
     def _all_of(self, column: Column) -> Vector:
-        """The whole column of the table at a place."""
+        """Return the whole column of its table."""
         if column not in self._whole:
             columns = self.parts[column.table].columns
             self._whole[column] = columns.reader(column.name)(0, columns.rows)
@@ -230,7 +230,7 @@ class Relation:
 
 
 def _remembering(read: Reader) -> Reader:
-    """The reader, which remembers the last block."""
+    """Return the reader with a cache of the last block."""
     last: dict[tuple[int, int], Vector] = {}
 
     def remembering(start: int, stop: int) -> Vector:
@@ -246,7 +246,8 @@ def _remembering(read: Reader) -> Reader:
 
 
 def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | None:
-    """The rows of one table, each of which is a unit or nobody's; None for any other source. stores: by folded name."""
+    """Return the rows of one table, each its own unit or without one; None for any other source. stores: by folded
+    name."""
     if not isinstance(source, Scan) or (source.table.unit is not None and not source.table.public):
         return None
     name = source.table.name.casefold()
@@ -256,25 +257,25 @@ def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | 
 
 
 def units_of_rows(table: str, rows: int) -> Units:
-    """Each row of a table is a unit; `table` is its folded name."""
+    """Make each row of a table a unit; `table` is its folded name."""
     return Units(None, rows, None, tables=((table, rows),))
 
 
 def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
-    """Units by the codes of a column: the value NULL is nobody."""
+    """Return units by the codes of a column; the value NULL is no unit."""
     if values.valid is not None:
         codes = np.where(np.append(values.valid, False)[codes], codes, -1)
     return Units(codes, len(values), values, kind)
 
 
 def merged_units(parts: list[Units]) -> Units:
-    """The units of several lists of rows, one after the other: equal values are one unit, and so is the same row of the
-    same table."""
-    from dpsql.executors.pandas.columns.exact_values import joined, numbered  # loaded where several tables meet
+    """Concatenate the units of several lists of rows: equal values are one unit, and so is the same row of the same
+    table."""
+    from dpsql.executors.pandas.columns.exact_values import joined, numbered  # loaded if several tables meet
     from dpsql.executors.pandas.sums.ranking import dense_ranks
 
     if all(part.values is None for part in parts):
-        counts = {name: count for part in parts for name, count in part.tables}  # of one table the same in all parts
+        counts = {name: count for part in parts for name, count in part.tables}  # the same for one table in all parts
         first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
         codes = np.concatenate([_renumbered(part, first) for part in parts])
         return Units(codes, sum(counts.values()), None, tables=tuple(counts.items()))
@@ -290,7 +291,7 @@ def merged_units(parts: list[Units]) -> Units:
 
 
 def _renumbered(part: Units, first: Mapping[str, int]) -> Places:
-    """The codes of rows that are units, each table's beginning at its first code."""
+    """Return the codes of rows as units, with each table's starting at its first code."""
     begins = np.cumsum([0, *(count for _, count in part.tables)])[:-1]
     moved_by = np.array([first[name] for name, _ in part.tables], dtype=np.int64) - begins
     codes = part.numbers()

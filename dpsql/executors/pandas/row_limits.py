@@ -1,4 +1,4 @@
-"""Row limits below joins: of each privacy unit the rows of least keyed hash."""
+"""Row limits below joins: the rows of each privacy unit with the least keyed hash."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dpsql.plan.nodes import RowLimit
 
 
 def limited(node: RowLimit, rows: Relation, key: bytes) -> Relation:
-    """The rows that stay. Rows of units within the limit are not hashed."""
+    """Return the kept rows. Rows of units within the limit are not hashed."""
     units = rows.units
-    assert units is not None  # the stability of the node asks for declared units
+    assert units is not None  # the stability of the node requires declared units
     hash_of = hash_key(key)
 
     def hashes(asked: Codes) -> Sequence[Hashes]:
-        """The hashes of (unit, compared values); all rows of a unit are one group."""
+        """Return the hashes of (unit, compared values); all rows of a unit are one group."""
         own, chosen = units.hashes(hash_of, asked), rows.at(asked)
         for expr in node.compared:
             own = combine(hash_of, [own, hash_vector(hash_of, evaluated(expr, chosen), limbs_of(expr.type))])

@@ -1,7 +1,7 @@
-"""Tables that are made up: some rows that any table of a schema could have, and not one of those that it has.
+"""Synthetic tables: some rows that any table of a schema could have, and no actual row.
 
-A plan is tried over them before it is paid for. They follow from the schema alone: columns of the stored types, with
-cells that the declarations allow.
+A dry run executes a plan on them before it is charged. They depend only on the schema: columns of the stored types,
+with cells that the declarations allow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _lock = Lock()
 
 
 def made_up_stores(schema: TableSchema) -> tuple[SyntheticStore, ...]:
-    """A store of no row and one of one row; the last schemas' are kept, with what is known of their columns."""
+    """Return a store without rows and one of one row; those of recent schemas are cached, with their column caches."""
     with _lock:
         stores = _kept.pop(id(schema), None)
         if stores is None or stores[0].schema is not schema:
@@ -50,14 +50,14 @@ def made_up_stores(schema: TableSchema) -> tuple[SyntheticStore, ...]:
 
 
 class SyntheticStore(ColumnStore):
-    """A store of so many equal rows, made up; a column is made when it is first read."""
+    """A store of equal synthetic rows; a column is created when it is first read."""
 
     def __init__(self, schema: TableSchema, rows: int) -> None:
         super().__init__(cast(pd.DataFrame, _Frame(schema, rows)), schema)
 
 
 class _Frame:
-    """What a store reads of a frame."""
+    """The parts of a DataFrame's interface that a store uses."""
 
     def __init__(self, schema: TableSchema, rows: int) -> None:
         self._schema = schema
@@ -65,7 +65,7 @@ class _Frame:
         self._made: dict[str, pd.Series] = {}
 
     def copy(self, *, deep: bool) -> _Frame:
-        assert not deep  # there is nothing that anybody writes to
+        assert not deep  # nothing is ever written
         return self
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class _Frame:
 
 
 def made_up(column: ColumnSchema, rows: int) -> pd.Series:
-    """So many equal cells of a column, as it is stored; NULLs where the type of the store holds no such value."""
+    """Return equal cells of a column in its stored type; NULLs if that type cannot hold the value."""
     cell = made_up_cell(column)
     cell = int(cell) if column.wide else cell
     if column.storage.startswith("category"):
@@ -98,8 +98,8 @@ def made_up(column: ColumnSchema, rows: int) -> pd.Series:
 
 
 def made_up_cell(column: ColumnSchema) -> Any:
-    """A value that the declarations of a column allow: its first key, or else 1 or what is nearest to it within its
-    bounds. The same in every column that the same is declared of, so that made-up rows of several tables meet."""
+    """Return a value that the declarations of a column allow: its first key, or else 1 or the nearest value within its
+    bounds. Columns with the same declarations have the same value, so that synthetic rows of several tables match."""
     key = made_up_key(column)
     if not column.type.temporal or key is None:
         return key
@@ -107,7 +107,7 @@ def made_up_cell(column: ColumnSchema) -> Any:
 
 
 def made_up_key(column: ColumnSchema) -> Key:
-    """The same as keys and bounds are held: dates and times as numbers."""
+    """As `made_up_cell`, in the form of keys and bounds: dates and times as numbers."""
     listed = next((key for key in column.keys or () if key is not None), None)
     if listed is not None or column.type.opaque:
         return listed
@@ -119,18 +119,20 @@ def made_up_key(column: ColumnSchema) -> Key:
 
 
 def _dtype(column: ColumnSchema) -> Any:
-    """The dtype that a column says it is stored as; objects where its name cannot be read."""
+    """Return the dtype of a column's storage; objects if its name cannot be parsed."""
     storage = column.storage
     try:
         if not storage.endswith(_ARROW) or not storage.startswith(("decimal", "dictionary", "string[")):
             return pd.api.types.pandas_dtype(storage)
-        return pd.ArrowDtype(_arrow_type(storage.removesuffix(_ARROW)))  # names that pandas does not read, or otherwise
+        return pd.ArrowDtype(
+            _arrow_type(storage.removesuffix(_ARROW))
+        )  # names that pandas cannot read, or reads differently
     except Exception:  # noqa: BLE001 - as above
         return np.dtype(object)
 
 
 def _arrow_type(name: str) -> Any:
-    """The type of an Arrow column that has that name."""
+    """Return the Arrow type of that name."""
     import pyarrow as pa  # type: ignore[import-untyped]  # there: a column of the table is Arrow's
 
     decimal, dictionary = _DECIMAL.fullmatch(name), _DICTIONARY.fullmatch(name)

@@ -1,12 +1,12 @@
-"""A query whose joins make more rows than are to be held at once, run over some of the privacy units at a time.
+"""Execution in slices of privacy units, for a query whose joins make more rows than may be held at once.
 
-No node of a plan brings rows of two units together, and each part of the answer is a sum over units (different values
-are gathered). So the answers over the units of each slice, however the units are divided, add up to the answer over all
-of them: the same integers, and what is kept of a unit is chosen among its own rows as ever. A slice whose joins make
-too many rows is halved. Where that is a single unit, it is run block by block (see `large_units`).
+No node of a plan combines rows of two units, and each part of the answer is a sum over units (distinct values are
+merged). So the answers over slices of units, however divided, add up to the answer over all of them: the same integers,
+with the kept rows of a unit still chosen among its own rows. A slice whose joins make too many rows is halved. If it is
+a single unit, it runs block by block (see `large_units`).
 
-Every private scan is restricted to the rows of the slice's units; public tables stay whole. So a run holds no more than
-the tables, a slice's rows, and the answer.
+Every private scan is restricted to the rows of the slice's units; public tables stay whole. So a run holds only the
+tables, a slice's rows, and the answer.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from dpsql.plan.nodes import Scan, Source, inputs_of, scans_of
 from dpsql.schema.frozen import dataclass
 
 MOST_HELD = 1 << 20
-"""So many rows a join makes at once; twice as many, before there are slices, where its sides have as many together."""
+"""Most rows that a join makes at once; twice as many, before slicing, if its sides have as many together."""
 Places = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, repr=False)
 class _Rows:
-    """The rows of one private scan by unit: `order` holds them, those of unit u from `starts[u]` to `starts[u + 1]`."""
+    """The rows of one private scan by unit: those of unit u are `order[starts[u] : starts[u + 1]]`."""
 
     scan: Scan
     rows: Relation
@@ -45,7 +45,7 @@ class _Rows:
     starts: Places
 
     def of(self, first: int, last: int) -> Relation:
-        """The rows of the units first..last, in their order."""
+        """Return the rows of the units first..last, in order."""
         rows = self.rows.at(np.sort(self.order[self.starts[first] : self.starts[last]]))
         assert rows.units is not None  # the scan is private
         rows.units = _close(rows.units)
@@ -61,7 +61,7 @@ def run(
     key: bytes,
     engine: Engine,
 ) -> ExactTable:
-    """The exact answer to a plan over any source, below its filters: at once where its rows may be held so."""
+    """Return the exact answer to a plan over any source, below its filters: at once if its rows fit."""
     database = Database(stores, source, MOST_HELD, predicates, key)
     database.most_alike = min(2 * MOST_HELD, large_units.MOST_WHOLE)
     try:
@@ -72,20 +72,20 @@ def run(
 
 
 def run_in_slices(work: Work) -> ExactTable:
-    """The exact answer to a plan. What the work's database is given, and its limit, are set here."""
+    """Return the exact answer to a plan. Sets `given` and the limits of the work's database."""
     work.database.early.give_up()
     scans, units = _by_unit(work.database, work.source)
     public = {id(node): work.database.relation(node) for node in _public_nodes(work.source)}
     totals = Totals(work.plan)
 
     def answer(first: int, last: int) -> Partial:
-        """That over the rows of the units first..last."""
+        """Return the answer over the rows of the units first..last."""
         work.database.given = {**public, **{id(each.scan): each.of(first, last) for each in scans}}
         work.database.most, work.database.most_alike = MOST_HELD, 0
         return work.run(work.plan, work.database.relation(work.source), work.predicates).partial()
 
-    totals.add(answer(0, 0))  # public groups are there without rows too
-    middle = units // 2  # all at once were too many
+    totals.add(answer(0, 0))  # public groups exist without rows too
+    middle = units // 2  # all units at once were too many
     waiting = [(middle, units), (0, middle)] if middle else [(0, units)]
     while waiting:
         first, last = waiting.pop()
@@ -101,7 +101,7 @@ def run_in_slices(work: Work) -> ExactTable:
 
 
 def _public_nodes(source: Source) -> Iterator[Source]:
-    """The outermost nodes over public tables alone: the same rows for every slice."""
+    """Yield the outermost nodes over only public tables: the same rows for every slice."""
     if all(scan.table.public for scan in scans_of(source)):
         yield source
         return
@@ -110,7 +110,7 @@ def _public_nodes(source: Source) -> Iterator[Source]:
 
 
 def _by_unit(database: Database, source: Source) -> tuple[list[_Rows], int]:
-    """The private scans by unit, and how many units there are. Equal values are one unit in all scans."""
+    """Return the private scans by unit, and the number of units. Equal values are one unit in all scans."""
     scans = {id(scan): scan for scan in scans_of(source) if not scan.table.public}
     rows = [database.relation(scan) for scan in scans.values()]
     whose = merged_units([each.units for each in rows if each.units is not None])
@@ -126,7 +126,7 @@ def _by_unit(database: Database, source: Source) -> tuple[list[_Rows], int]:
 
 
 def _close(units: Units) -> Units:
-    """The same units by codes that lie close together."""
+    """Return the same units with dense codes."""
     if units.values is None or units.codes is None:
         return units
     found, codes = np.unique(units.codes, return_inverse=True)

@@ -1,1 +1,1 @@
-"""The engine over Spark: plans as statements of a session of our own beside the owner's."""
+"""The engine over Spark: plans as statements in a separate session next to the owner's."""

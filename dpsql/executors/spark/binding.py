@@ -1,5 +1,5 @@
-"""What Spark lacks for a plan: whether it compiles and, where a session is there, whether Spark takes the statement
-over tables without rows. Both follow from the plan, which follows from declared facts."""
+"""Features that Spark lacks for a plan: whether it compiles and, if there is a session, whether Spark accepts the
+statement over empty tables. Both depend only on the plan, and so only on declarations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpsql.schema.memoization import remembered
 
 _MOST_REMEMBERED = 256
 MOST_PUBLIC = 1_000_000
-"""Rows of a public table that are brought to Spark."""
+"""Most rows of a public table that are transferred to Spark."""
 
 
 class EmptyTable:
-    """A table of no row (as of `StoredTable`): its cells are of the declared types, its units texts, and hashed as
-    whole numbers and as texts: as all that units can be."""
+    """A table without rows (see `StoredTable`): its cells have the declared types, its units are texts, hashed both as
+    whole numbers and as texts, to cover all unit types."""
 
     enforced = False
 
@@ -54,7 +54,7 @@ class EmptyTable:
 
 
 def lacking(plan: ExactPlan) -> str | None:
-    """What the engine has not, as a noun; None where it can run the plan."""
+    """Return the feature that the engine lacks, as a noun; None if it can run the plan."""
     lack = _lacking(plan)
     if lack is not None:
         return lack
@@ -66,7 +66,7 @@ def lacking(plan: ExactPlan) -> str | None:
 
 @remembered(_MOST_REMEMBERED)
 def _lacking(plan: ExactPlan) -> str | None:
-    """What the engine has not, by the plan alone."""
+    """Return the feature that the engine lacks, by the plan only."""
     if any(scan.table.public and (scan.table.rows or 0) > MOST_PUBLIC for scan in scans_of(plan.source)):
         return f"public tables of more than {MOST_PUBLIC:,} rows, which would be brought to it"
     try:
@@ -78,12 +78,12 @@ def _lacking(plan: ExactPlan) -> str | None:
 
 @remembered(_MOST_REMEMBERED)
 def _is_understood(plan: ExactPlan) -> bool:
-    """Whether Spark understands the statement of a plan; nothing is run. Raises whatever a session does that answers
-    nothing."""
+    """Return whether Spark accepts the statement of a plan; nothing is run. Raises any error of a session that does not
+    respond."""
     session = session_of_trials()
     if session is None:
         return True
-    from pyspark.errors import AnalysisException  # loaded by then
+    from pyspark.errors import AnalysisException  # already loaded
 
     statement, tables = _over_empty_tables(plan)
     heads = {table.name: table.select() for table in tables.values()}
@@ -99,6 +99,6 @@ def _is_understood(plan: ExactPlan) -> bool:
 
 
 def _over_empty_tables(plan: ExactPlan) -> tuple[Statement, dict[str, EmptyTable]]:
-    """The statement of a plan over tables of no row. Raises Lacking."""
+    """Return the statement of a plan over empty tables. Raises MissingFeature."""
     tables = {name: EmptyTable(number) for number, name in enumerate(sorted(tables_read(plan)))}
     return compile_plan(plan, NO_KEY, SPARK_SQL, tables, early=True), tables

@@ -1,5 +1,5 @@
-"""Cells of Spark's types as values of declared types, and as what tells privacy units apart. No cell can make a cast
-fail; dates and times become whole numbers here, and nothing after this asks a time zone."""
+"""Cells of Spark's types as values of declared types, and as identities of privacy units. No cell can make a cast fail.
+Dates and times become whole numbers here, so nothing later depends on a time zone."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _INFINITE = "CAST('inf' AS DOUBLE)"
 SOUND_TEXT = "TRY_VALIDATE_UTF8({0})"
 _PLACES = 38
-"""Digits of the longest DECIMAL."""
+"""Most digits of a DECIMAL."""
 
 
 def kind_of(stored: str) -> str:
-    """The name of a stored type, as Spark writes it, without its parameters."""
+    """Return the name of a stored type, as Spark writes it, without its parameters."""
     return re.split(r"[( <]", stored)[0]
 
 
 def type_of(stored: str) -> Type:
-    """The type that cells of a stored type have where none is declared."""
+    """Return the default type of cells of a stored type."""
     kind = kind_of(stored)
     if kind in _WHOLE:
         return Type.INTEGER
@@ -39,9 +39,9 @@ def type_of(stored: str) -> Type:
 
 
 def cell_text(text: str, stored: str, wanted: Type, zone: str | None = None, *, clips: bool = False) -> str | None:
-    """A cell as a value of a type, NULL where it is none; None where cells of the stored type are never read so.
-    Instants are shown in the zone (None: UTC). clips: whether a number beyond 64 bits is the nearest INTEGER, as where
-    bounds are declared, and not NULL."""
+    """Return a cell as a value of a type, or NULL; None if cells of the stored type never have that type. Instants are
+    shown in the zone (None: UTC). clips: whether a number beyond 64 bits becomes the nearest INTEGER, as with declared
+    bounds, instead of NULL."""
     kind = kind_of(stored)
     if wanted.opaque:
         return f"CASE WHEN {text} IS NOT NULL THEN TRUE END"
@@ -61,11 +61,11 @@ def cell_text(text: str, stored: str, wanted: Type, zone: str | None = None, *, 
 
 
 def _integer(text: str, kind: str, *, clips: bool) -> str | None:
-    """Numbers with a fraction are none."""
+    """Return an INTEGER; numbers with a fraction are NULL."""
     if kind in _WHOLE or kind == "boolean":
         return f"CAST({text} AS BIGINT)"
     if kind in _DOUBLES:
-        # As a double the largest integer is one too large.
+        # As a double, the largest integer rounds to one too many.
         read = _nearest(text, f"{2.0**63!r}D", f"{-(2.0**63)!r}D", clips=clips)
         return f"CASE WHEN ABS({text}) < {_INFINITE} AND rint({text}) = {text} THEN {read} END"
     if kind != "decimal":
@@ -76,7 +76,7 @@ def _integer(text: str, kind: str, *, clips: bool) -> str | None:
 
 
 def _nearest(number: str, above: str, least: str, *, clips: bool) -> str:
-    """A whole number as a BIGINT; beyond these the largest or the least one, or NULL."""
+    """Return a whole number as a BIGINT; beyond its range the nearest one, or NULL."""
     last, first = (f"CAST({end} AS BIGINT)" if clips else "NULL" for end in (INT64.upper, INT64.lower))
     return (
         f"CASE WHEN {number} >= {above} THEN {last} WHEN {number} < {least} THEN {first} "
@@ -85,8 +85,8 @@ def _nearest(number: str, above: str, least: str, *, clips: bool) -> str:
 
 
 def _is_whole(decimal: str) -> str:
-    """Of a DECIMAL. One of 38 digits loses its last ones where it is compared with another type, FLOOR of it too; the
-    remainder is exact, and is 0 as a DOUBLE where it is 0."""
+    """Return whether a DECIMAL is whole. Comparing one of 38 digits with another type loses its last ones, also in
+    FLOOR. The remainder is exact, and is 0 as a DOUBLE just if it is 0."""
     return f"CAST({decimal} % CAST(1 AS DECIMAL(1, 0)) AS DOUBLE) = 0e0"
 
 
@@ -108,7 +108,7 @@ def _boolean(text: str, kind: str) -> str | None:
 
 
 def _text(text: str, kind: str) -> str | None:
-    """Compared by its bytes, whatever collation it has; bytes that are no text are made none by a scan
+    """Return a text compared by its bytes, whatever its collation; scans make invalid bytes NULL
     (`Dialect.sound_text`)."""
     kinds = _WHOLE | {"string", "char", "varchar", "decimal"}
     return f"CAST({text} AS STRING COLLATE UTF8_BINARY)" if kind in kinds else None
@@ -131,7 +131,7 @@ def _microseconds(text: str, kind: str) -> str:
 
 
 def _on_clock(instant: str, zone: str) -> str:
-    """What clocks of a zone show at microseconds of UTC."""
+    """Return the clock time of a zone at microseconds of UTC."""
     constant = "CAST({} AS BIGINT)".format
     return f"({instant} + {offset_text(instant, zone, constant, constant)})"
 
@@ -149,7 +149,7 @@ def _timestamp(text: str, kind: str) -> str | None:
 
 
 def is_whole_identity(stored: str, wanted: Type) -> bool:
-    """Whether what tells units apart is a whole number of 64 bits."""
+    """Return whether the unit identity is a whole number of 64 bits."""
     kind = kind_of(stored)
     if wanted is Type.TEXT:
         return False
@@ -157,11 +157,11 @@ def is_whole_identity(stored: str, wanted: Type) -> bool:
 
 
 def identity_text(text: str, stored: str, wanted: Type, zone: str | None = None) -> str:
-    """What tells units apart: the stored value, exactly, where it is one of the declared type; equal numbers are one,
-    whatever stores them."""
+    """Return the unit identity: the exact stored value, if it has the declared type; equal numbers have one identity,
+    whatever their storage."""
     kind = kind_of(stored)
     cell = cell_text(text, stored, wanted, zone, clips=True)
-    assert cell is not None  # as the store saw
+    assert cell is not None  # checked by the store
     if wanted is Type.TEXT:
         return SOUND_TEXT.format(cell)
     if wanted is Type.BOOLEAN or (wanted is Type.DATE and kind != "date"):
@@ -182,13 +182,14 @@ def identity_text(text: str, stored: str, wanted: Type, zone: str | None = None)
 
 
 def brought_identity_text(name: str) -> str:
-    """The same of a number's text by `exact_values.canonical`: doubles by the digits that Spark writes."""
+    """Return the identity of a number from its text by `exact_values.canonical`: doubles with the digits that Spark
+    writes."""
     double = f"CAST(substring({name}, 2) AS DOUBLE)"
     return f"CASE WHEN {name} LIKE '~%' THEN {_fewest_digits(double)} ELSE {name} END"
 
 
 def brought_number(text: str) -> str:
-    """A text of `exact_values.canonical` with whole doubles beyond Spark's decimals as other doubles."""
+    """Rewrite a text of `exact_values.canonical`, with whole doubles beyond Spark's decimals as other doubles."""
     if len(text) <= _PLACES or not text.removeprefix("-").isdecimal() or abs(int(text)) < 10**_PLACES:
         return text
     return f"~{float(text)!r}" if int(float(text)) == int(text) else text
@@ -205,8 +206,8 @@ def _fewest_digits(number: str) -> str:
 
 
 def _whole_double(number: str) -> str:
-    """A whole double below 10^38 as a DECIMAL, in three parts that are exact: Spark casts by the fewest digits that a
-    double has alone, which are another number's from 2^53 on."""
+    """Return a whole double below 10^38 as a DECIMAL, in three exact parts: Spark casts by the shortest digits of a
+    double, which from 2^53 on are another number's."""
     upper, step = (f"CAST('{2.0**bits!r}' AS DOUBLE)" for bits in (66, 33))
     high = f"CAST({number} / {upper} AS BIGINT)"
     rest = f"({number} - {high} * {upper})"
@@ -219,8 +220,8 @@ def _whole_double(number: str) -> str:
 
 
 def _of_decimal(text: str, places: int) -> str:
-    """A whole number's digits; a double's where it is one, which m / 10^p is where (m / 10^p) 2^p is whole as a double
-    and 5^p times that is m; else its own without zeros at the end."""
+    """Return the digits of a whole number; of a double if it is one, that is, if (m / 10^p) 2^p is whole as a double
+    and 5^p times that is m; otherwise its own without trailing zeros."""
     if places == 0:
         return f"CAST(CAST({text} AS DECIMAL({_PLACES}, 0)) AS STRING)"
     digits = _plain_digits(text)
@@ -236,7 +237,7 @@ def _of_decimal(text: str, places: int) -> str:
 
 
 def _plain_digits(text: str) -> str:
-    """Digits of a DECIMAL without an exponent, which Spark writes where a fraction is small."""
+    """Return the digits of a DECIMAL without an exponent, which Spark writes for small fractions."""
     digits = f"CAST({text} AS STRING)"
     zeros = f"repeat('0', CAST(substring_index({digits}, 'E-', -1) AS INT) - 1)"
     small = f"'0.' || {zeros} || translate(substring_index({digits}, 'E-', 1), '.-', '')"

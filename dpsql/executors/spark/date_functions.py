@@ -1,6 +1,6 @@
 """Functions of dates and times in Spark's SQL, over days and microseconds since 1970 as whole numbers.
 
-What is arithmetic is arithmetic; months and years are asked of Spark's DATE, which has the same calendar, never of its
+They use arithmetic where possible. Months and years use Spark's DATE, which has the same calendar, never its
 timestamps, which have time zones.
 """
 
@@ -15,7 +15,7 @@ from dpsql.schema.calendar import DAYS, MICROSECONDS, MICROSECONDS_A_DAY, MICROS
 
 _MOST_DAYS = int(DAYS.upper - DAYS.lower) + 1
 _AWAY = 1_000_000
-"""So many days before 1970 is before every date: from there on nothing is negative, and DIV rounds down."""
+"""Days before 1970 that precede every date: counted from there, nothing is negative, and DIV rounds down."""
 DAY_NAMES = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -24,12 +24,12 @@ MONTH_NAMES = (
 
 
 def day_of(time: str) -> str:
-    """The day of a time."""
+    """Return the day of a time."""
     return f"(({time} + {_AWAY * MICROSECONDS_A_DAY}) DIV {MICROSECONDS_A_DAY} - {_AWAY})"
 
 
 def date_of(day: str) -> str:
-    """A day as Spark's DATE."""
+    """Return a day as Spark's DATE."""
     return f"date_from_unix_date(CAST({day} AS INT))"
 
 
@@ -42,7 +42,7 @@ def _times_within(text: str) -> str:
 
 
 def _month_number(day: str) -> str:
-    """Counted from January of year 0."""
+    """Return the month, counted from January of year 0."""
     return f"(year({date_of(day)}) * 12 + month({date_of(day)}) - 1)"
 
 
@@ -71,7 +71,7 @@ _OF_TIME: Mapping[str, tuple[int, int]] = {
     "millisecond": (MICROSECONDS_A_SECOND // 1_000, 60_000),
     "microsecond": (1, 60_000_000),
 }
-"""The length of a part of the time of day, and how many there are before it starts again."""
+"""The length of a part of the time of day, and its number before it restarts."""
 _OTHERS_OF_DAY: Mapping[str, str] = {
     "last_day": f"unix_date(last_day({date_of('{0}')}))",
     "dayname": _name(DAY_NAMES, "pmod({0} + 4, 7) + 1"),
@@ -95,14 +95,14 @@ def _parts() -> dict[str, Template]:
 
 
 def _start(months: int) -> str:
-    """The day on which the piece of so many months begins that a time lies in; NULL before year 1."""
+    """Return the first day of a time's period of `months` months; NULL before year 1."""
     number = f"({_month_number(day_of('{0}'))} DIV {months} * {months})"
     year = f"NULLIF(CAST({number} DIV 12 AS INT), 0)"
     return f"unix_date(make_date({year}, CAST({number} % 12 AS INT) + 1, 1))"
 
 
 def _floored(unit: Unit) -> str:
-    """The number of the piece that a time lies in, from long ago on."""
+    """Return the number of a time's period, counted from long ago."""
     away = -(-_AWAY * MICROSECONDS_A_DAY // unit.microseconds)
     return f"(({{0}} + {away * unit.microseconds - unit.start}) DIV {unit.microseconds} - {away})"
 
@@ -114,7 +114,8 @@ def _trunc(unit: Unit) -> str:
 
 
 def _add(unit: Unit) -> str:
-    """A count is held to what leads out of the calendar from anywhere; NULL among them, which GREATEST skips."""
+    """Add units. A count is clipped to what leaves the calendar from any time; a NULL count, which GREATEST skips, is
+    clipped too."""
     count = f"LEAST(GREATEST({{1}}, {-unit.most}), {unit.most})"
     if not unit.months:
         return _times_within(f"{{0}} + {count} * {unit.microseconds}")
@@ -124,7 +125,7 @@ def _add(unit: Unit) -> str:
 
 
 def _diff(unit: Unit) -> str:
-    if unit.name == "week":  # seven days apart, wherever weeks begin
+    if unit.name == "week":  # multiples of seven days, whenever weeks begin
         return f"({day_of('{1}')} - {day_of('{0}')}) DIV 7"
     if unit.months:
         first, second = (f"{_month_number(day_of(f'{{{place}}}'))} DIV {unit.months}" for place in range(2))
@@ -137,7 +138,7 @@ _STEP = f"LEAST(GREATEST({{1}}, {-_MOST_DAYS}), {_MOST_DAYS})"
 
 
 def made_date(year: str, month: str, day: str) -> str:
-    """The day of a year, a month and a day of whole numbers; NULL where there is none such."""
+    """Return the day of a year, a month and a day as whole numbers; NULL if there is none."""
     first = f"make_date(CAST({year} AS INT), CAST({month} AS INT), 1)"
     exists = f"{year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND 31"
     return (
@@ -151,7 +152,7 @@ def date_text(day: str) -> str:
 
 
 def _time_text() -> str:
-    """With the fraction of a second where there is one, without zeros at its end."""
+    """Return a timestamp's text, with a non-zero fraction of a second, without trailing zeros."""
     parts = [
         f"LPAD(CAST(pmod({{0}}, {size * count}) DIV {size} AS STRING), {width}, '0')"
         for size, count, width in (

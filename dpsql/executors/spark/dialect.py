@@ -1,4 +1,4 @@
-"""Spark's SQL (as of `dpsql.executors.sql.dialect.Dialect`)."""
+"""Spark's SQL (see `dpsql.executors.sql.dialect.Dialect`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpsql.plan.expressions import Call
 from dpsql.schema.columns import Key, Type
 
 LIMB = 27
-"""Bits of a limb of a sum: 2^36 rows of them are below 2^63."""
+"""Bits of a limb of a sum: 2^36 rows of limbs add up to less than 2^63."""
 _MARK = "\0{}\0"
 _MOST_LOOKED_THROUGH = 1_000
 _CHUNK = 64
-"""Edges are found among the first ones of chunks, and then in one of these."""
+"""Edges are searched among the first ones of chunks, and then in one chunk."""
 
 
 class SparkDialect:
@@ -32,7 +32,7 @@ class SparkDialect:
         return literal(value, kind)
 
     def call(self, call: Call, args: list[str]) -> str:
-        """Integers are of 64 bits, whatever Spark's function gives."""
+        """Return a call; integers have 64 bits, whatever Spark's function returns."""
         text = template_of(call).format(*args, args=", ".join(args), rest=", ".join(args[1:]))
         if call.type is Type.REAL:
             return f"NULLIF({text}, {NAN})"
@@ -54,7 +54,7 @@ class SparkDialect:
         return f"CAST(rint({text}) AS BIGINT)"
 
     def total(self, text: str, most: int, where: str = "") -> str:
-        """Of limbs in 64 bits, put together once a group: sums of DECIMAL take several times as long."""
+        """Sum limbs in 64 bits, combined once per group: sums of DECIMAL take several times as long."""
         limbs = -(-most.bit_length() // LIMB) if most else 1
         if limbs == 1:
             return f"CAST(SUM({text}){where} AS DECIMAL(38, 0))"
@@ -101,7 +101,7 @@ class SparkDialect:
         return f"CASE WHEN {of_chunks} = 0 THEN 0 ELSE {inside} END"
 
     def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
-        """To join a list takes a job of its own."""
+        """Search the list in place: joining it takes a separate job."""
         if not 0 < len(values) <= _MOST_LOOKED_THROUGH or not (kind is Type.TEXT or kind.discrete):
             return None
         listed = ", ".join(literal(each, kind) for each in values)
@@ -111,10 +111,10 @@ class SparkDialect:
         return None
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
-        raise MissingFeature(f"list of edges beside {rows}, {edges}, {value}, {edge}")  # `edges_below` has them all
+        raise MissingFeature(f"list of edges beside {rows}, {edges}, {value}, {edge}")  # `edges_below` handles them
 
     def text_limbs(self, key: str, text: str) -> tuple[str, str]:
-        """The last eight bytes of MD5 from their end: digits backwards, and those of each byte the right way round."""
+        """Read the last eight bytes of MD5 in reverse: reverse the digits, then swap the two of each byte."""
         digits = f"regexp_replace(reverse(substring(md5(concat('{key}', {text})), 17)), '(.)(.)', '$2$1')"
         number = f"CAST(conv(substring({digits}, 2), 16, 10) AS BIGINT)"
         return f"({number} & 1073741823)", f"({number} >> 30)"

@@ -1,5 +1,5 @@
-"""What the engine over Spark takes and gives (as of `dpsql.executors.base.Engine`). Nothing here imports pyspark before
-a frame of it, or the owner's word, asks for it."""
+"""The engine over Spark (see `dpsql.executors.base.Engine`). Imports pyspark only for one of its frames, or if the
+owner chooses this engine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Frames of Spark, by a session of our own beside theirs; Parquet files and DataFrames too where `engine="spark"`
-    asks for it."""
+    """Reads Spark frames in a separate session next to theirs; Parquet files and DataFrames too if `engine="spark"` is
+    chosen."""
 
     name = "spark"
 
@@ -98,8 +98,8 @@ class SparkEngine:
 
 
 def _described(source: Any) -> tuple[list[tuple[str, str]], bool]:
-    """Names and types of a frame's columns, and whether it streams. A client of Connect asks its server for them, and
-    what that says where it fails may quote what the owner wrote."""
+    """Return names and types of a frame's columns, and whether it streams. A Connect client fetches them from its
+    server, whose error message may quote the owner's code."""
     from dpsql.executors.spark.session import no_errors_logged  # as above
 
     try:

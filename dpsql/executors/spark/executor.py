@@ -1,4 +1,4 @@
-"""Plans as statements of Spark, each over tables that are made for it and dropped after it."""
+"""Plans as Spark statements, each over temporary tables created for it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Tables = Mapping[str, SparkTable | TransferredTable]
 
 
 class SparkExecutor:
-    """Runs plans over stores, found by table name."""
+    """Runs plans over stores, by table name."""
 
     def __init__(self, stores: Mapping[str, SparkStore | TransferredStore]) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """As of `Executor`."""
+        """See `Executor`."""
         read = tables_read(plan)
         tables: Tables = {
             name: TransferredTable(store, number) if isinstance(store, TransferredStore) else SparkTable(store, number)
@@ -41,7 +41,7 @@ class SparkExecutor:
         statement = compile_plan(plan, key, SPARK_SQL, tables, early=True)
         stored = [each for each in tables.values() if isinstance(each, SparkTable)]
         _check_same(stored, has_read=False)
-        frames = [each for each in stored if each.store.files is None]  # of one session, which files are read by too
+        frames = [each for each in stored if each.store.files is None]  # of one session, which reads files too
         first = next(iter([*frames, *stored, *tables.values()]))
         with borrowed(first.store.session) as session, ExitStack() as views:
             rows = _Run(session, statement, tables, views).rows()
@@ -50,15 +50,15 @@ class SparkExecutor:
 
 
 def _check_same(tables: list[SparkTable], *, has_read: bool) -> None:
-    """Raises SourceChanged where files are not as they were when their table was opened."""
+    """Raise SourceChanged if files changed since their table was opened."""
     for each in tables:
         if each.store.files is not None and each.store.stamps() != each.store.stamped:
             raise SourceChanged(each.store.files, has_read=has_read)
 
 
 class _Run:
-    """One statement over views of one session. Names of the statement are those of a WITH before it: there they hide
-    whatever else is named so."""
+    """One statement over views of one session. Its table names are defined in a WITH clause, where they hide any other
+    objects of the same names."""
 
     def __init__(self, session: Any, statement: Statement, tables: Tables, views: ExitStack) -> None:
         self.session = session
@@ -67,16 +67,16 @@ class _Run:
         self.token = f"dpsql_{uuid4().hex}"
         self.heads: dict[str, str] = {}
         self._views = views
-        """What is dropped when the statement is done."""
+        """Views to drop when the statement is done."""
 
     def rows(self) -> list[Any]:
-        """All rows of the statement, collected once."""
+        """Return all rows of the statement, collected once."""
         texts = [*self.statement.named.values(), self.statement.text]
         self._bring_tables(texts)
         for name, (kind, values) in self.statement.lists.items():
             self._hold(name, self.session.createDataFrame(_list_table(kind, values)))
         for place, (name, text) in enumerate(self.statement.named.items()):
-            if name == GROUPED:  # read once, as it stands
+            if name == GROUPED:  # read once, so inlined
                 self.heads[name] = text
                 continue
             frame = self.session.sql(self._with(text))
@@ -87,7 +87,7 @@ class _Run:
         return list(answer)
 
     def _bring_tables(self, texts: list[str]) -> None:
-        # Units are compared between tables: as integers where all of them are, else all as texts.
+        # Units are compared between tables: as integers if all are integers, otherwise as texts.
         as_texts = not all(table.whole_identities() for table in self.tables.values())
         for table in self.tables.values():
             if isinstance(table, TransferredTable):
@@ -99,7 +99,7 @@ class _Run:
             source = self._views.enter_context(table.store.handed(self.session))
             self.heads[table.name] = table.view(source, as_texts=as_texts)
             if table.may_differ and sum(len(re.findall(rf"\b{table.name}\b", text)) for text in texts) > 1:
-                # A program of the owner's, which could give other rows a second time, is run once.
+                # The owner's program, which could return other rows a second time, runs once.
                 text = self.heads.pop(table.name)
                 self._hold(table.name, self.session.sql(text).localCheckpoint(eager=True))
 
@@ -119,7 +119,7 @@ def _words(texts: list[str]) -> set[str]:
 
 
 def _list_table(kind: Type, values: tuple[Key, ...]) -> Any:
-    """Public values and their places as a table of Arrow."""
+    """Return public values and their places as an Arrow table."""
     import pyarrow as pa
 
     vector = vector_of(list(values), kind)

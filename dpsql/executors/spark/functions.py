@@ -1,8 +1,8 @@
 """Each function of the language in Spark's SQL.
 
-A function stands in one of three lists: it has a text of its own here, or Spark takes the text of its record, which is
-DuckDB's, and makes the same of it; or it is lacking, and a plan with it is refused before it is charged. Tests compare
-all of them with the kernels, cell by cell.
+A function is in one of three lists: it has its own text here; or Spark accepts the text of its record, which is
+DuckDB's, with the same result; or it is lacking, and a plan with it is refused before it is charged. Tests compare all
+of them with the kernels, cell by cell.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LACKING: Mapping[str, str] = {
 
 
 def template_of(call: Call) -> str:
-    """The format string of a call. Raises Lacking."""
+    """Return the format string of a call. Raises MissingFeature."""
     name = call.function.name
     own = OWN.get(name)
     if own is not None:

@@ -10,7 +10,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def literal(value: Key, kind: Type) -> str:
-    """A constant of exactly the type that values of a type have; dates and times are numbers."""
+    """Return a constant of exactly the SQL type for values of a type; dates and times are numbers."""
     if value is None:
         return f"CAST(NULL AS {type_name(kind)})"
     if kind is Type.TEXT:
@@ -23,7 +23,8 @@ def literal(value: Key, kind: Type) -> str:
 
 
 def type_name(kind: Type) -> str:
-    """Dates are days and times microseconds since 1970, so that no time zone and no calendar of an engine is asked."""
+    """Return the SQL type: dates are days and times microseconds since 1970, independent of an engine's time zone and
+    calendar."""
     if kind.opaque:
         return "BOOLEAN"
     names = {Type.REAL: "DOUBLE", Type.BOOLEAN: "BOOLEAN", Type.TEXT: "STRING"}
@@ -31,8 +32,8 @@ def type_name(kind: Type) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text, of which nothing but letters, digits and a few signs stands there as it is: so neither Spark's parser nor
-    its variables find anything in it."""
+    """Return a quoted text with everything escaped except letters, digits and a few signs, so that neither Spark's
+    parser nor its variables interpret it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -45,5 +46,5 @@ def _escaped(code: int) -> str:
 
 
 def braced(text: str) -> str:
-    """A text that stands in a template."""
+    """Escape a text for a template."""
     return text.replace("{", "{{").replace("}", "}}")

@@ -1,7 +1,7 @@
-"""Functions of numbers in Spark's SQL, where its own or DuckDB's text is not what the kernels compute.
+"""Functions of numbers in Spark's SQL, where its own or DuckDB's text differs from the kernels.
 
-A template is a format string of arguments that are written out, or makes one of a call. None of them can fail: no cast
-is of a value that does not fit, no division by zero, no array is asked beyond its end.
+A template is a format string of written arguments, or makes one from a call. None can fail: casts only receive values
+that fit, nothing is divided by zero, and no array is read beyond its end.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from dpsql.schema.intervals import INT64, Interval
 Template = str | Callable[[Call], str]
 
 _WHOLE_FROM = "4503599627370496e0"
-"""2^52: doubles from there on have no fraction."""
+"""2^52: larger doubles have no fraction."""
 _INFINITE = "CAST('inf' AS DOUBLE)"
 
 
 def _by_result(template: str) -> Template:
-    """With integers as doubles where the result is one."""
+    """Return a template with integers as doubles if the result is a double."""
     rule = in_result_type(template)
     return lambda call: rule([each.type for each in call.args], call.type)
 
 
 def constant(expr: Expr) -> Literal:
-    """An argument that has to be written in the text. Raises Lacking."""
+    """Return an argument that must be a constant. Raises MissingFeature."""
     if not isinstance(expr, Literal):
         raise MissingFeature("function of a value where it takes constants only")
     return expr
 
 
-# Whole numbers of doubles; the sign of a zero stays, for a text shows it.
+# Rounding of doubles to whole numbers; the sign of a zero stays, since its text shows it.
 
 
 def _kept(text: str, value: str) -> str:
-    """What is made of a double that has a fraction; others are whole."""
+    """Return the result for a double with a fraction; others are whole and stay."""
     return f"(CASE WHEN {value} = 0e0 OR ABS({value}) >= {_WHOLE_FROM} THEN {value} ELSE {text} END)"
 
 
@@ -59,7 +59,7 @@ def trunc_text(value: str) -> str:
 
 
 def away_text(value: str) -> str:
-    """To the nearest, halves away from zero; the difference to the whole part is exact. A zero keeps its sign."""
+    """Round to the nearest, halves away from zero; the difference to the whole part is exact. A zero keeps its sign."""
     whole = trunc_text(value)
     step = f"CASE WHEN ABS({value} - {whole}) >= 5e-1 THEN {whole} + SIGN({value}) ELSE {whole} END"
     return f"(CASE WHEN ABS({value}) >= {_WHOLE_FROM} THEN {value} ELSE {step} END)"
@@ -83,7 +83,7 @@ def _rounding(call: Call) -> str:
 
 
 def _to_digits(call: Call) -> str:
-    """As `dpsql.plan.functions.rounding` computes it, operation by operation."""
+    """Round as `dpsql.plan.functions.rounding`, operation by operation."""
     name = call.function.name
     if call.type is Type.INTEGER:
         return _integers_to_digits(half=name == "round")
@@ -110,7 +110,7 @@ _ODD_POWERS = "".join(
     for number, power in enumerate(POWERS[:-1])
     if power != float(f"1e{number}")
 )
-"""The powers of ten that DuckDB's library of mathematics does not round to the nearest float."""
+"""The powers of ten that DuckDB's math library does not round to the nearest float."""
 
 
 def _listed(powers: Array) -> str:
@@ -118,13 +118,14 @@ def _listed(powers: Array) -> str:
 
 
 def _or_itself(scaled: str, otherwise: str = "{0}") -> str:
-    """What was computed, or the value where that is no finite number."""
+    """Return the computed value, or the original if it is not finite."""
     finite = f"ABS({scaled}) < {_INFINITE} AND NOT isnan({scaled})"
     return f"(CASE WHEN {finite} THEN {scaled} ELSE {otherwise} END)"
 
 
 def _after_point(name: str, power: str, halves: Sequence[str]) -> str:
-    """With the halves of a power of ten that is exact, a product that is just below a half is not rounded up."""
+    """Round after the point. With the halves of an exact power of ten, a product just below a half is not rounded
+    up."""
     scaled = f"({{0}} * {power})"
     rounded = _ROUNDINGS[name](scaled)
     if name == "round" and halves:
@@ -147,7 +148,8 @@ def _before(name: str, power: str) -> str:
 
 
 def _integers_to_digits(*, half: bool) -> str:
-    """The rest has the sign of the number. Beyond 64 bits NULL; of 10^19, which they do not hold, all is rest."""
+    """Round integers. The remainder has the sign of the number. Beyond 64 bits the result is NULL; for 10^19, which
+    they cannot hold, everything is remainder."""
     listed = ", ".join(f"CAST({10**power} AS BIGINT)" for power in range(19))
     left = "LEAST(GREATEST(- GREATEST({1}, -99), 0), 18)"
     power = f"element_at(array({listed}), CAST({left} AS INT) + 1)"
@@ -171,7 +173,7 @@ def _integers_to_digits(*, half: bool) -> str:
 
 
 def _whole_within(text: str, ends: Interval) -> str:
-    """A BIGINT, NULL outside of ends; such as are those of BIGINT itself are not compared with."""
+    """Return a BIGINT, NULL outside the ends; ends of BIGINT itself are not compared."""
     lower, upper = int(ends.lower), int(ends.upper)
     if upper == INT64.upper:
         return text if lower == INT64.lower else f"NULLIF(GREATEST({text}, CAST({lower - 1} AS BIGINT)), {lower - 1})"
@@ -188,7 +190,7 @@ def _to_integer(word: str) -> Template:
             return "CAST({0} AS BIGINT)"
         if kind is Type.INTEGER:
             return _whole_within("{0}", width)
-        # As a double the largest integer is one too large.
+        # As a double, the largest integer rounds to one too many.
         sign = "<" if width.upper == INT64.upper else "<="
         inside = f"rint({{0}}) >= {literal(float(least), Type.REAL)}"
         inside += f" AND rint({{0}}) {sign} {literal(float(most), Type.REAL)}"
@@ -198,13 +200,13 @@ def _to_integer(word: str) -> Template:
 
 
 def float_text(value: str) -> str:
-    """Of 32 bits; infinity stays, but no number becomes infinite."""
+    """Round to 32 bits; infinity stays, but no number becomes infinite."""
     narrow = f"CAST(CAST({value} AS FLOAT) AS DOUBLE)"
     return f"CASE WHEN ABS({narrow}) < {_INFINITE} OR ABS({value}) >= {_INFINITE} THEN {narrow} END"
 
 
 def _to_float(call: Call) -> str:
-    """Of an integer by its digits: Spark takes a cast to FLOAT and on to DOUBLE for one to DOUBLE."""
+    """Cast to FLOAT, for integers by their digits: Spark merges casts to FLOAT and then DOUBLE into one to DOUBLE."""
     kind = call.args[0].type
     if kind is Type.INTEGER:
         return "CAST(CAST(CAST({0} AS STRING) AS FLOAT) AS DOUBLE)"
@@ -212,13 +214,13 @@ def _to_float(call: Call) -> str:
 
 
 def decimal_digits(call: Call) -> tuple[int, int]:
-    """The digits of a DECIMAL in all and after the point."""
+    """Return the digits of a DECIMAL, in total and after the point."""
     digits, scale = (constant(each).value for each in call.args[1:])
     return int(digits or 0), int(scale or 0)
 
 
 def _to_decimal(call: Call) -> str:
-    """The value is scaled, rounded, held against its digits and scaled back, as the kernel does."""
+    """Scale the value, round it, check its digits and scale it back, like the kernel."""
     digits, scale = decimal_digits(call)
     if scale > EXACT_POWERS and call.args[0].type is Type.REAL:
         raise MissingFeature(f"DECIMAL of more than {EXACT_POWERS} digits after the point")
@@ -230,7 +232,7 @@ def _to_decimal(call: Call) -> str:
 
 
 def _power(base: str, exponent: str) -> str:
-    """Of 1 every power is 1, and of -1 every infinite one, where Java has none."""
+    """Return a power: every power of 1 is 1, and so is every infinite one of -1, unlike in Java."""
     of_one = f"WHEN {base} = 1 THEN 1e0 WHEN {base} = -1 AND ABS({exponent}) = {_INFINITE} THEN 1e0"
     power = f"WHEN {base} <> 0 OR {exponent} >= 0 THEN POWER({base}, {exponent})"
     return f"CASE WHEN {base} IS NULL OR {exponent} IS NULL THEN NULL {of_one} {power} END"
@@ -253,7 +255,7 @@ def _opposite(real: str, whole: str) -> Template:
 
 
 def _int_divide(call: Call) -> str:
-    if call.type is Type.INTEGER:  # which -1 alone can make overflow
+    if call.type is Type.INTEGER:  # only -1 can make it overflow
         return f"CASE WHEN {{1}} = -1 THEN {_NEGATED} ELSE {{0}} DIV NULLIF(NULLIF({{1}}, 0), -1) END"
     x, y = (f"CAST({{{place}}} AS DOUBLE)" for place in range(2))
     return trunc_text(f"({x} / NULLIF({y}, 0e0))")

@@ -1,5 +1,5 @@
-"""The sources of one question, opened before it is charged: a session that has ended, a frame that cannot be handed
-over any more and files that have changed are refused at no cost. No row is read."""
+"""The sources of one query, opened before it is charged: an ended session, an inaccessible frame and changed files are
+refused at no cost. No row is read."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Stores = Mapping[str, SparkStore | TransferredStore]
 
 @dataclass(frozen=True, eq=False)
 class OpenSources:
-    """stamps: of each table, by folded name, what its files were like; None for a frame of Spark, which runs each time
-    that it is read."""
+    """stamps: the state of each table's files, by folded name; None for a Spark frame, which runs each time that it is
+    read."""
 
     stamps: Mapping[str, object]
 
 
 @contextmanager
 def open_sources(stores: Stores) -> Iterator[OpenSources]:
-    """The sources of these stores. Raises InvalidSchema, whose words are none of Spark's: they may quote cells."""
+    """Yield the sources of these stores. Raises InvalidSchema without Spark's messages, which may quote cells."""
     for store in stores.values():
         if isinstance(store, SparkStore):
             store.check()
@@ -39,13 +39,13 @@ def open_sources(stores: Stores) -> Iterator[OpenSources]:
 
 
 def _failure(store: SparkStore | TransferredStore) -> str:
-    """The class of the error with which Spark answers when it is asked what columns a table has; nothing if it does."""
+    """Return the class of Spark's error when a table's columns are listed; an empty text on success."""
     try:
         with borrowed(store.session) as session:
             if isinstance(store, SparkStore):
                 with store.handed(session) as name:
                     columns: Any = session.table(name).columns
-            else:  # a session that has ended still plans, and runs nothing
+            else:  # an ended session still plans, but runs nothing
                 columns = is_connect(session) or not session._jsparkSession.sparkContext().isStopped()
     except Exception as error:  # noqa: BLE001 - whatever Spark says
         return type(error).__name__

@@ -1,6 +1,6 @@
-"""LIKE and ILIKE as regular expressions of Java that never take a choice back.
+"""LIKE and ILIKE as Java regular expressions without backtracking.
 
-Each piece between two % is looked for from left to right and, once found, is kept (an atomic group): so time grows at
+Each piece between two % is searched from left to right and, once found, is kept (an atomic group): so time grows at
 most as the length of the text times that of the pattern, as in the kernel.
 """
 
@@ -16,7 +16,8 @@ from dpsql.plan.functions.patterns import cut, fits_as_escape, lower_escape
 
 
 def like(call: Call, text: str = "{0}") -> str:
-    """The test of a call of LIKE, or of ILIKE over a lowered text. Raises Lacking where a pattern is no constant."""
+    """Return the test of a call of LIKE, or of ILIKE over a lowered text. Raises MissingFeature if a pattern is not
+    constant."""
     if not all(isinstance(each, Literal) for each in call.args[1:]):
         raise MissingFeature("LIKE with a pattern that is no constant")
     values = [each.value for each in call.args[1:] if isinstance(each, Literal)]
@@ -32,7 +33,7 @@ def like(call: Call, text: str = "{0}") -> str:
 
 
 def no_regular_expression(_call: Call) -> str:
-    """Spark's own regular expressions take choices back, for a time that grows without limit. Raises Lacking."""
+    """Reject regular expressions: Spark's backtrack, without a time limit. Raises MissingFeature."""
     raise MissingFeature("regular expressions")
 
 

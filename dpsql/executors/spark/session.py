@@ -1,7 +1,7 @@
-"""A session of Spark of our own: beside the owner's, over the same cluster, with settings of its own.
+"""A separate Spark session: next to the owner's, over the same cluster, with its own settings.
 
-What an owner has set, named or registered (time zone, ANSI mode, case of names, functions that take the place of
-Spark's, temporary views) is not seen there, and what is set there is not seen by the owner.
+It does not see the owner's settings, names or registrations (time zone, ANSI mode, case of names, functions that
+replace Spark's, temporary views), and the owner does not see its settings.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-"""Every other setting of Spark's SQL has the value that Spark gives it where nobody says anything. Without ANSI mode no
-cast and no division raises; sums are made so that none can overflow. A condition that is pushed below the columns that
-it reads has their texts in place of their names, however often it names them. An EXISTS that
-is pushed into the branches of a union is not found there any more, and the statement fails."""
+"""All other settings of Spark's SQL have their default values. Without ANSI mode no cast and no division raises; sums
+are written so that none can overflow. A condition pushed below the columns that it reads repeats their texts for each
+mention. An EXISTS pushed into the branches of a union is no longer found there, and the statement fails."""
 _OF_WORK = (
     *(
         "spark.sql.shuffle.",
@@ -54,23 +53,23 @@ _OF_WORK = (
     ),
     *("spark.sql.files.maxPartitionBytes", "spark.sql.codegen.wholeStage"),
 )
-"""What an owner has set about how work is done stays as it is."""
+"""The owner's settings of how work is done are kept."""
 _OF_DATA = ("spark.sql.catalog.", "spark.sql.hive.", "spark.sql.artifact.", "spark.sql.redaction.")
-"""What a cluster says about where data lie, whose programs run, and what is hidden in its logs."""
+"""Cluster settings of data locations, artifacts, and redaction in logs are kept."""
 
 _own = weakref.WeakKeyDictionary[Any, Any]()
 _turn = threading.RLock()
 _opened: list[weakref.ref[Any]] = []
-"""The session of the table that was opened last."""
+"""The session of the last opened table."""
 
 
 def is_connect(session: Any) -> bool:
-    """Whether it is a client's, of Spark Connect."""
+    """Return whether a session is a Spark Connect client."""
     return not hasattr(session, "_jsparkSession")
 
 
 def same_session(one: Any, other: Any) -> bool:
-    """Whether two objects are of one session: there may be several of one."""
+    """Return whether two objects are the same session, which may have several objects."""
     if is_connect(one) or is_connect(other):
         return is_connect(one) and is_connect(other) and bool(one.session_id == other.session_id)
     return bool(one._jsparkSession.equals(other._jsparkSession))
@@ -78,14 +77,16 @@ def same_session(one: Any, other: Any) -> bool:
 
 @contextmanager
 def borrowed(session: Any) -> Iterator[Any]:
-    """A session of our own for a statement, with SETTINGS. A client's lives for the statement: its server may forget it
-    afterwards. Raises InvalidSchema for a client that can make none."""
+    """Yield a separate session with SETTINGS for a statement. A client's lives only for the statement, so that its
+    server can release it. Raises InvalidSchema if a client cannot create one."""
     with no_errors_logged():
         if not is_connect(session):
             yield own_session(session)
             return
         own = _new_client(session)
-        active = type(own)._active_session  # of this thread; pyspark gives checkpoints to it, whosever they are
+        active = type(
+            own
+        )._active_session  # of this thread; pyspark assigns checkpoints to it, whichever session makes them
         before = getattr(active, "session", None)
         active.session = own
         try:
@@ -95,11 +96,11 @@ def borrowed(session: Any) -> Iterator[Any]:
             active.session = before
             with suppress(Exception):  # the server is gone, and the session with it
                 own.client.release_session()
-                own.client.close()  # not `own.stop()`, which ends a local server too
+                own.client.close()  # not `own.stop()`, which also stops a local server
 
 
 def own_session(session: Any) -> Any:
-    """A session beside another one, which is made once."""
+    """Return the session next to another one, created once."""
     with _turn:
         own = _own.get(session)
         if own is None:
@@ -120,7 +121,8 @@ def _new_client(session: Any) -> Any:
 
 
 def _settle(own: Any, owners: Any) -> None:
-    """Gives a session of our own its settings: none of those that the owner or the cluster has made, but of work."""
+    """Apply the settings of a separate session: none of the owner's or the cluster's, except settings of work and
+    data."""
     work = {name: value for name, value in owners.conf.getAll.items() if name.startswith(_OF_WORK)}
     wanted = {**work, **SETTINGS}
     settings = own.conf.getAll
@@ -133,11 +135,11 @@ def _settle(own: Any, owners: Any) -> None:
             own.conf.set(name, value)
 
 
-# What pyspark logs.
+# Logging of pyspark.
 
 
 class _Silence(logging.Filter, threading.local):
-    """Lets no record through of a thread that runs a statement."""
+    """Drops all records of threads that run a statement."""
 
     depth = 0
 
@@ -154,7 +156,7 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql
 
 @contextmanager
 def no_errors_logged() -> Iterator[None]:
-    """Errors of Spark quote cells, and pyspark writes them to the log as they are made, whoever catches them."""
+    """Suppress pyspark's log of errors, which quote cells and are logged when created, even if they are caught."""
     from pyspark.logger import PySparkLogger
 
     for name in _LOGGERS:
@@ -166,24 +168,24 @@ def no_errors_logged() -> Iterator[None]:
         _silence.depth -= 1
 
 
-# Which session there is.
+# Existing sessions.
 
 
 def opened(session: Any) -> Any:
-    """Remembers a session as that of the table that was opened last, and gives it back."""
+    """Remember a session as that of the last opened table, and return it."""
     _opened[:] = [weakref.ref(session)]
     return session
 
 
 def session_of_trials() -> Any:
-    """A session to ask whether Spark understands a statement; None where there is none."""
+    """Return a session for checking whether Spark accepts a statement, or None."""
     held = _opened[0]() if _opened else None
     sql = sys.modules.get("pyspark.sql")
     return held if held is not None or sql is None else sql.SparkSession.getActiveSession()
 
 
 def some_session() -> Any:
-    """The session that is active, or a local one that is made. Raises InvalidSchema where Spark or Java is missing."""
+    """Return the active session, or create a local one. Raises InvalidSchema if Spark or Java is missing."""
     check_installed()
     from pyspark.sql import SparkSession
 
@@ -201,7 +203,7 @@ def some_session() -> Any:
 
 
 def check_installed() -> None:
-    """Raises InvalidSchema where the extra or Java is missing."""
+    """Raise InvalidSchema if the extra or Java is missing."""
     try:
         import pyspark  # noqa: F401
     except ImportError:

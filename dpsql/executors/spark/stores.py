@@ -1,4 +1,4 @@
-"""Tables of one statement: frames of Spark, Parquet files, and DataFrames that are brought from here."""
+"""Tables of one statement: Spark frames, Parquet files, and DataFrames transferred to Spark."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _PATTERN = frozenset("*?[]{}\\,:%#")
 
 
 class SparkStore:
-    """A frame of Spark, or Parquet files that it reads, under a schema. Raises InvalidSchema for a declared type that
-    its cells cannot be read as, for files that Spark would not see, and for a frame that it cannot hand over."""
+    """A Spark frame, or Parquet files read by Spark, under a schema. Raises InvalidSchema if a column cannot be read as
+    its declared type, if Spark would skip a file, or if a frame cannot be shared between sessions."""
 
     def __init__(self, source: Any, schema: TableSchema) -> None:
         self.source = source
@@ -60,18 +60,18 @@ class SparkStore:
                 )
 
     def stamps(self) -> object:
-        """As of `Store`; None for a frame, which is run anew each time."""
+        """See `Store`; None for a frame, which runs again each time."""
         return stamps_of(self.files.files) if self.files is not None else None
 
     def check(self) -> None:
-        """Raises InvalidSchema where files have changed since they were opened; a frame's are its own."""
+        """Raise InvalidSchema if files changed since they were opened; frames are not checked."""
         if self.stamps() != self.stamped:
             raise InvalidSchema(f"{self.files} has changed since it was opened.", hint="Open it again: a new session.")
 
     @contextmanager
     def handed(self, session: Any) -> Iterator[str]:
-        """The name by which a session of our own reads the rows. Columns are named by their places: names of the
-        owner's may be the same to Spark, or patterns, where they are not to us."""
+        """Yield the name by which a separate session reads the rows. Columns are named by their places: to Spark, the
+        owner's names may be equal, or patterns."""
         frame = self._frame(session).toDF(*(f"c{place}" for place in range(len(self.fields.fields))))
         name = f"dpsql_{uuid4().hex}"
         if self.files is not None:
@@ -88,7 +88,7 @@ class SparkStore:
             frame.sparkSession.catalog.dropGlobalTempView(name)
 
     def _frame(self, session: Any) -> Any:
-        """The rows, as a frame of the owner's session or, of files, of one of our own."""
+        """Return the rows, as a frame of the owner's session or, for files, of the separate one."""
         if self.files is None:
             return self.source
         names = [_seen(file) for file in self.files.files]
@@ -103,7 +103,7 @@ class SparkStore:
         raise InvalidSchema(f"{self.files} cannot be read by Spark ({failed}).", hint='engine="duckdb" reads it.')
 
     def _try(self, session: Any) -> None:
-        """Hands the rows over once, of which none is read."""
+        """Share the rows once, without reading one."""
         failed = ""
         try:
             with self.handed(session) as name:
@@ -118,7 +118,7 @@ class SparkStore:
 
 
 def _seen(file: Path) -> str:
-    """A file's name for Spark, which takes some names for patterns and does not see others."""
+    """Return a file's name for Spark. Raises InvalidSchema for names that Spark reads as patterns or skips."""
     if file.name.startswith(_HIDDEN) or set(str(file)) & _PATTERN:
         raise InvalidSchema(
             f"Spark does not read a file that is named {file.name}.",
@@ -128,7 +128,7 @@ def _seen(file: Path) -> str:
 
 
 class SparkTable:
-    """The columns of a `SparkStore` that one statement reads, by names of their own (as of `StoredTable`)."""
+    """The columns of a `SparkStore` that one statement reads, by names of their own (see `StoredTable`)."""
 
     enforced = False
 
@@ -140,11 +140,11 @@ class SparkTable:
         self._columns: dict[str, str] = {}
         self._whole: list[bool] = []
         self.numbered = False
-        """Whether rows are numbered: by where they lie, which is so in one run alone."""
+        """Whether rows are numbered: by position, which holds only within one run."""
 
     @property
     def may_differ(self) -> bool:
-        """Whether to read the table twice could give other rows."""
+        """Return whether reading the table twice could return other rows."""
         return self.numbered or self.store.files is None
 
     def rows(self) -> str:
@@ -153,7 +153,7 @@ class SparkTable:
     def cell(self, column: ColumnSchema) -> str:
         name = column.name.casefold()
         text = cell_text(self.store.places[name], self.store.stored[name], column.type, column.zone, clips=column.clips)
-        assert text is not None  # as the store saw
+        assert text is not None  # checked by the store
         return self._named(text)
 
     def identity(self, name: str) -> str:
@@ -175,11 +175,11 @@ class SparkTable:
         return self._columns.setdefault(text, f"{self._prefix}{len(self._columns)}{mark}")
 
     def whole_identities(self) -> bool:
-        """Whether what tells its units apart are whole numbers of 64 bits."""
+        """Return whether its unit identities are whole numbers of 64 bits."""
         return all(self._whole)
 
     def view(self, source: str, *, as_texts: bool) -> str:
-        """The SELECT that the rows are, over a table of that name."""
+        """Return the SELECT of the rows, over a table of that name."""
         listed = []
         for text, name in self._columns.items():
             is_unit = name.endswith("u")
@@ -189,7 +189,7 @@ class SparkTable:
 
 
 class TransferredStore(FrameStore):
-    """A DataFrame of this process under a schema, to be brought to Spark."""
+    """A DataFrame of this process under a schema, to be transferred to Spark."""
 
     def __init__(self, frame: pd.DataFrame, schema: TableSchema) -> None:
         needs_arrow("a DataFrame on Spark")
@@ -204,7 +204,7 @@ class TransferredStore(FrameStore):
         return self._as_stored(name, super().identity_texts(name))
 
     def holds_numbers(self, name: str) -> bool:
-        """Whether what tells units apart in a column are numbers."""
+        """Return whether the unit identities of a column are numbers."""
         return self.schema.by_name[name.casefold()].identity in (Type.INTEGER, Type.REAL)
 
     def _as_stored(self, name: str, texts: dict[str, Any]) -> dict[str, Any]:
@@ -215,8 +215,8 @@ class TransferredStore(FrameStore):
 
 
 class TransferredTable:
-    """The columns of a DataFrame that one statement reads, by names of their own (as of `StoredTable`): of whole
-    numbers, doubles, booleans and texts, facts enforced."""
+    """The columns of a DataFrame that one statement reads, by names of their own (see `StoredTable`): whole numbers,
+    doubles, booleans and texts, with declarations enforced."""
 
     enforced = True
     may_differ = False
@@ -251,7 +251,7 @@ class TransferredTable:
         return all(self.store.identity(name)[1] for name in self._identities)
 
     def view(self, source: str, *, as_texts: bool) -> str:
-        """The SELECT that the rows are, over a table of `columns`."""
+        """Return the SELECT of the rows, over a table of `columns`."""
         texts = {
             ident: brought_identity_text(ident)
             for name, ident in self._identities.items()
@@ -264,7 +264,7 @@ class TransferredTable:
         )
 
     def columns(self, *, as_texts: bool) -> dict[str, Any]:
-        """The columns as arrays of Arrow."""
+        """Return the columns as Arrow arrays."""
         listed = {name: _array(self.store.typed(column)) for column, name in self._cells.values()}
         for column_name, ident in self._identities.items():
             held = self.store.identity_texts(column_name) if as_texts else self.store.identity(column_name)[0]
@@ -275,7 +275,7 @@ class TransferredTable:
 
 
 def _array(held: Mapping[str, Any]) -> Any:
-    """A column of Arrow: of texts by their codes, of others with what is valid."""
+    """Return an Arrow column: texts by their codes, others with a validity mask."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
     cells, valid = held["cells"], held.get("valid")

@@ -1,4 +1,4 @@
-"""Functions of texts in Spark's SQL. Texts are sequences of code points there too, and compared by their bytes."""
+"""Functions of texts in Spark's SQL, where texts are also sequences of code points, compared by bytes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dpsql.schema.text_values import (
 )
 
 _MOST = 2**31 - 1
-"""No text of Spark's has more characters."""
+"""No text in Spark has more characters."""
 
 
 @cache
 def case_text(name: str, text: str) -> str:
-    """Each code point in upper or lower case, where that is one code point: Java's own maps some to two."""
+    """Return upper or lower case where it is a single code point: Java's own maps some to two."""
     pairs = cases(name)
     old, new = "".join(map(chr, pairs)), "".join(pairs.values())
     return f"TRANSLATE({text}, {braced(quoted(old))}, {braced(quoted(new))})"
@@ -42,11 +42,11 @@ def _trim(where: str) -> Template:
     return lambda call: f"TRIM({where} {'{1}' if len(call.args) == 2 else braced(quoted(SPACES))} FROM {{0}})"
 
 
-# Parts of texts, by places that are held to what Spark counts to.
+# Parts of texts, by places clipped to Spark's range.
 
 
 def _from_place(text: str, begin: str, count: str = "") -> str:
-    """From the place `begin` on, counted from 0."""
+    """Return the part from the place `begin` on, counted from 0."""
     start = f"CAST(LEAST({begin}, {_MOST - 1}) AS INT) + 1"
     return f"SUBSTRING({text}, {start}{f', CAST(LEAST({count}, {_MOST}) AS INT)' if count else ''})"
 
@@ -73,7 +73,7 @@ _RIGHT = (
 )
 
 
-# What can make a text longer is held to MOST_CHARACTERS before it is made.
+# Results that can be longer than their arguments are limited to MOST_CHARACTERS before they are made.
 
 
 def _if_short(length: str, text: str) -> str:
@@ -111,10 +111,10 @@ def _pad(name: str) -> str:
     return f"CASE WHEN {fits} THEN {name}({{0}}, CAST(GREATEST({{1}}, 0) AS INT), {{2}}) END"
 
 
-# Casts of texts: the part that has the form, as the kernels have it, then Spark's own reading of that part.
+# Casts of texts: extract the part of the form that the kernels accept, then cast it with Spark.
 
 
-# Spark's own fails at the part 0, and does not part a text into characters.
+# Spark's own fails at the part 0, and does not split a text into characters.
 _PART = f"CAST(CASE WHEN {{2}} = 0 OR ABS({{2}}) > {_MOST} THEN 1 ELSE {{2}} END AS INT)"
 _SPLIT_PART = (
     f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{2}} = 0 OR {{2}} > {_MOST} "
@@ -131,7 +131,8 @@ def _whole(pattern: str) -> str:
 
 
 def _extracted(pattern: str, group: int = 1) -> str:
-    """A group of a pattern that {0} is, but for the space around it; an empty text, which no cast takes, of others."""
+    """Return a group of a pattern that {0} matches, apart from surrounding space; otherwise an empty text, which no
+    cast accepts."""
     return f"REGEXP_EXTRACT({{0}}, {braced(quoted(_whole(pattern)))}, {group})"
 
 
@@ -167,7 +168,7 @@ _MOMENT = (
 
 
 def _group(number: int) -> str:
-    """A part of a written time as a whole number, 0 where it is left out; NULL of what is no time."""
+    """Return a part of a written time as a whole number, 0 if it is omitted; NULL if the text is no time."""
     text = _extracted(_MOMENT, number)
     if number < 4:
         return f"TRY_CAST({text} AS BIGINT)"

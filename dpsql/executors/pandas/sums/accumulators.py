@@ -1,4 +1,4 @@
-"""What is added up of a plan's rows, block by block: an accumulator for each part, with a total for each group."""
+"""Accumulators: for each part of a plan a total per group, summed block by block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HALF = 32
 
 @dataclass(frozen=True, repr=False)
 class Block:
-    """Rows start..stop: `kept` marks those that the filters pass (None: all), `codes` their groups (None: one group).
+    """Rows start..stop: `kept` marks those that pass the filters (None: all), `codes` their groups (None: one group).
 
     A row that is not kept has the code `cells`.
     """
@@ -42,7 +42,7 @@ class Block:
     cells: int
 
     def counts(self, valid: Bools | None) -> NDArray[np.int64]:
-        """How many kept rows each group has, among those that are valid."""
+        """Count the kept, valid rows of each group."""
         if self.codes is None:
             mask = both(self.kept, valid)
             found = self.stop - self.start if mask is None else int(np.count_nonzero(mask))
@@ -51,14 +51,14 @@ class Block:
         return np.bincount(codes, minlength=self.cells + 1)[: self.cells]
 
     def all_codes(self) -> NDArray[np.int64]:
-        """The group of every row, `cells` for rows that are left out."""
+        """Return the group of every row, `cells` for dropped rows."""
         if self.codes is not None:
             return self.codes
         everywhere = np.zeros(self.stop - self.start, dtype=np.int64)
         return everywhere if self.kept is None else everywhere + ~self.kept
 
     def add_to(self, total: NDArray[np.int64], steps: NDArray[np.int64]) -> None:
-        """Add the kept rows' integers to the groups' totals, which have one cell more at the end."""
+        """Add the kept rows' integers to the groups' totals, which have an extra last cell."""
         if self.codes is not None:
             np.add.at(total, self.codes, steps)
         else:
@@ -66,25 +66,26 @@ class Block:
 
 
 def both(a: Bools | None, b: Bools | None) -> Bools | None:
-    """Where both hold; None stands for everywhere."""
+    """Return where both hold; None is everywhere."""
     if a is None or b is None:
         return a if b is None else b
     return a & b
 
 
 class Accumulator:
-    """Adds up one part. `read`: what its expressions are in the block; `seen`: the rows of the block in each group."""
+    """Accumulates one part. `read`: its expressions' values in the block; `seen`: the block's row count of each
+    group."""
 
     def add(self, block: Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
-        """One more block."""
+        """Add a block."""
         raise NotImplementedError
 
     def values(self) -> NDArray[Any]:
-        """The total of each group."""
+        """Return the total of each group."""
         raise NotImplementedError
 
     def different(self, _groups: NDArray[Any]) -> DistinctPairs | None:
-        """The values behind a count of different ones in these groups, to be counted with others'."""
+        """Return the values of a distinct count in these groups, to be merged with others."""
         return None
 
 
@@ -105,8 +106,8 @@ class RowCount(Accumulator):
 
 
 class Sum(Accumulator):
-    """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could pass 2^62; numbers of
-    which few would pass it are summed in two halves."""
+    """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could exceed 2^62. Large
+    numbers, of which few would exceed it, are summed in two halves."""
 
     def __init__(self, part: LatticeSum, cells: int) -> None:
         self.part = part
@@ -143,13 +144,14 @@ class Sum(Accumulator):
 
 
 def _high_half(part: LatticeSum) -> LatticeSum:
-    """What is summed of whole numbers too large for one sum: they are floor(q / 2^32) times 2^32 and a rest."""
+    """Return the high half of whole numbers too large for one sum: each is floor(q / 2^32) times 2^32 and a
+    remainder."""
     least, most = part.least >> _HALF, part.most >> _HALF
     return replace(part, lower=least, upper=most, least=least, most=most)
 
 
 class MomentSum(Accumulator):
-    """Accumulates products of values, or shares of rows: below 2^45 each, as those of a sum."""
+    """Accumulates products of values, or shares of rows: each below 2^45, like those of a sum."""
 
     def __init__(self, part: LatticeProduct | LatticeShare, cells: int, division: Division) -> None:
         self.part = part
@@ -171,7 +173,7 @@ class MomentSum(Accumulator):
 
 
 def accumulator_of(part: Part, cells: int, division: Division) -> Accumulator | None:
-    """Adds up a part over so many groups; None for those of units and of different values (see `unit_sums`)."""
+    """Return the accumulator of a part; None for parts over units and distinct values (see `unit_sums`)."""
     if isinstance(part, LatticeSum):
         return Sum(part, cells)
     if isinstance(part, CountRows):

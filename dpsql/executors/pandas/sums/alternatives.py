@@ -1,4 +1,4 @@
-"""Sums over cells: of the alternatives of a plan each row has the first that is TRUE, and no other."""
+"""Sums over cells: each row is in the cell of a plan's first alternative that is TRUE, and in no other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Found = TypeVar("Found")
 
 
 class CellNumbers:
-    """What the parts of a block's cells share, each found once a block."""
+    """Intermediate results shared by the parts of a block's cells, computed once per block."""
 
     def __init__(self) -> None:
         self._found: dict[object, object] = {}
@@ -36,20 +36,20 @@ class CellNumbers:
         return found
 
     def of(self, alternatives: Alternatives, block: Block, read: Mapping[Expr, Vector]) -> Numbers:
-        """The number of the first alternative that is TRUE, 0 where none is: one number a row, so that no row is in two
-        cells whatever the alternatives say. By arithmetic of short integers: where rows go either way by chance it is
-        a tenth of what a choice by row costs."""
+        """Return the number of the first alternative that is TRUE, 0 if there is none: one number per row, so no row is
+        in two cells. Uses arithmetic of short integers: for unpredictable rows it takes a tenth of the time of a choice
+        per row."""
         numbers = np.zeros(block.stop - block.start, dtype=np.int32)
         for number in range(len(alternatives), 0, -1):
             each = read[alternatives[number - 1]]
             true = both(each.values.astype(bool, copy=False), each.valid)
-            assert true is not None  # values are there
+            assert true is not None  # values are present
             numbers -= numbers * true
             numbers += true * np.int32(number)
         return numbers
 
     def cell(self, part: CellPart, block: Block, read: Mapping[Expr, Vector]) -> tuple[Block, Steps]:
-        """The rows of a block that are in the cell of a part, and how many each group has."""
+        """Return the rows of a block in the cell of a part, and their number in each group."""
         given = part.alternatives
         numbers = self._once(block, given, lambda: self.of(given, block, read))
 
@@ -62,12 +62,12 @@ class CellNumbers:
         return self._once(block, (given, part.number), rows)
 
     def steps(self, part: LatticeSum, block: Block, read: Mapping[Expr, Vector]) -> Steps:
-        """The integers that the rows of a block add, whichever cell they are in."""
+        """Return the integers that the rows of a block add, in any cell."""
         return self._once(block, part, lambda: lattice_steps(part, read[part.value]))
 
 
 class CellSum(Accumulator):
-    """Accumulates an CellPart: its part, over the rows of the cell."""
+    """Accumulates a CellPart: its part, over the rows of the cell."""
 
     def __init__(self, part: CellPart, of: Accumulator, numbers: CellNumbers) -> None:
         self.part = part

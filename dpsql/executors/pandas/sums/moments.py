@@ -1,4 +1,4 @@
-"""Products and shares of the values of a row, as integers: from block to block the same on every machine."""
+"""Products and shares of the values of a row, as integers: the same on every machine."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Steps = NDArray[np.int64]
 
 
 def moment_steps(part: LatticeProduct, first: Vector, second: Vector) -> Steps:
-    """The integers that the rows of a block add to a product; cells of NULL hold some integer of the range.
+    """Return the integers that the rows of a block add to a product; NULL cells hold some integer of the range.
 
-    With `whole` both factors are of {-N..N} and the product is exact: it lies within the range by itself."""
+    With `whole` both factors are in {-N..N} and the product is exact, so it needs no clipping."""
     if part.whole:
         left = 2 * lattice_steps(part.first, first) - part.first.most
         right = left if second is first else 2 * lattice_steps(part.second, second) - part.second.most
@@ -28,17 +28,18 @@ def moment_steps(part: LatticeProduct, first: Vector, second: Vector) -> Steps:
 
 
 def _centred(part: LatticeSum, vector: Vector) -> NDArray[np.float64]:
-    """Where values lie between the ends of their lattice, from -1 to 1: of the steps, so that rows of equal steps add
-    the same."""
+    """Return the positions of values between the ends of their lattice, from -1 to 1. Computed from steps, so that rows
+    of equal steps add the same."""
     return np.asarray(lattice_steps(part, vector) * (2 / part.most) - 1, dtype=np.float64)
 
 
 def share_steps(part: LatticeShare, first: Vector, second: Vector) -> list[Steps]:
-    """The integers that the rows of a block add to all shares of the part's division, (i, j) with j running fastest.
+    """Return the integers that the rows of a block add to all shares of the part's division, (i, j) with j running
+    fastest.
 
-    The shares of one value add up to SHARE_STEPS: all but one are rounded down, and that one is the rest, which is no
-    less than its own share rounded down, hence not negative. The second value divides each share p of the first:
-    floor(p w / SHARE_STEPS) for all but the last w, and the rest of p. Factors are at most 2^30, products at most 2^60.
+    The shares of one value add up to SHARE_STEPS: all but one are rounded down, and that one is the remainder, which is
+    at least its own share rounded down, hence not negative. The second value divides each share p of the first: floor(p
+    w / SHARE_STEPS) for all but the last w, and the remainder of p. Factors are at most 2^30, products at most 2^60.
     """
     own = _shares(lattice_steps(part.first, first), part.degrees[0])
     if part.degrees[1] == 0:
@@ -56,14 +57,14 @@ def share_steps(part: LatticeShare, first: Vector, second: Vector) -> list[Steps
 
 
 class Division:
-    """Shares of a block, kept for the parts that are shares of the same division of rows."""
+    """Shares of a block, cached for the parts of the same division of rows."""
 
     def __init__(self) -> None:
         self._found: dict[object, list[Steps]] = {}
         self._start = -1
 
     def steps(self, part: LatticeShare, first: Vector, second: Vector, start: int) -> Steps:
-        """The integers that the rows of the block at `start` add to a share."""
+        """Return the integers that the rows of the block at `start` add to a share."""
         if start != self._start:
             self._found.clear()
             self._start = start
@@ -74,7 +75,7 @@ class Division:
 
 
 def _shares(steps: Steps, degree: int) -> list[Steps]:
-    """Bernstein's polynomials of this degree at steps / SHARE_STEPS, in units of 1 / SHARE_STEPS."""
+    """Evaluate Bernstein polynomials of this degree at steps / SHARE_STEPS, in units of 1 / SHARE_STEPS."""
     left = SHARE_STEPS - steps
     if degree == 0:
         return [np.full(len(steps), SHARE_STEPS, dtype=np.int64)]

@@ -1,7 +1,7 @@
-"""Exact answers of parts of the rows, added up.
+"""Sums of exact answers over parts of the rows.
 
-Rows are divided so that each part's integers add up: every row is in one part and every privacy unit too, or, of the
-rows of one unit, all parts are of kinds that add up over rows. Different values are gathered and counted at the end.
+Rows are divided so that each part's integers add up: every row and every privacy unit is in one division, or, for the
+rows of one unit, all parts are of kinds that add up over rows. Distinct values are merged and counted at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROOM = 2**62
 
 @dataclass(frozen=True, repr=False)
 class DistinctPairs:
-    """For each different (group, value) the place of the group in a table, and the value."""
+    """For each distinct (group, value) the index of the group in a table, and the value."""
 
     groups: Numbers
     values: Vector
@@ -35,7 +35,7 @@ class DistinctPairs:
 
 @dataclass(frozen=True, repr=False)
 class Partial:
-    """The exact answer over some of the rows; the different values of each CountDistinct, by the part's place."""
+    """The exact answer over some of the rows; the distinct values of each CountDistinct, by the part's index."""
 
     table: ExactTable
     different: dict[int, DistinctPairs]
@@ -56,7 +56,7 @@ class Totals:
         self._different = {place: _Values(kind) for place, kind in kinds.items()}
 
     def add(self, partial: Partial, parts: Sequence[int] | None = None, *, grids: bool = True) -> None:
-        """Add an answer to the plan, or to some of its `parts` and, unless it has none, all its grids."""
+        """Add an answer to the whole plan, or only to some of its `parts` and, if `grids`, to all grids."""
         table = partial.table
         places = self._places(table)
         for row, part in enumerate(range(len(self._parts)) if parts is None else parts):
@@ -69,7 +69,7 @@ class Totals:
             mine.add(places[theirs.groups], theirs.points, theirs.counts)
 
     def _places(self, table: ExactTable) -> Numbers:
-        """Where the groups of a table are in the sum."""
+        """Return the indices of a table's groups in the sum."""
         if self._every:
             self._keys, self._groups = table.keys, table.groups
             return np.arange(table.groups)
@@ -79,7 +79,7 @@ class Totals:
         return places
 
     def table(self) -> ExactTable:
-        """The sum. Something was added."""
+        """Return the sum; at least one answer was added."""
         groups = self._groups
         for place, values in self._different.items():
             self._parts[place] = values.counts(groups)
@@ -88,7 +88,7 @@ class Totals:
 
     def _key_vectors(self) -> tuple[Vector, ...]:
         if self._every:
-            assert self._keys is not None  # something was added
+            assert self._keys is not None  # an answer was added
             return self._keys
         columns = zip(*self._names, strict=True) if self._names else [()] * len(self.plan.keys)
         return tuple(
@@ -98,7 +98,7 @@ class Totals:
 
 
 def names_of(plan: ExactPlan, keys: Sequence[Vector]) -> list[GroupName]:
-    """The names of groups by their keys."""
+    """Return the names of groups by their keys."""
     columns = [cells_of(vector, key.expr.type) for vector, key in zip(keys, plan.keys, strict=True)]
     return [tuple((type(cell), cell) for cell in cells) for cells in zip(*columns, strict=True)]
 
@@ -112,8 +112,8 @@ def stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:
 
 
 def _added(total: NDArray[Any], places: Numbers, more: NDArray[Any], size: int) -> NDArray[Any]:
-    """The total, made `size` long, with more at different places; in Python's integers where 64 bits could be too
-    few."""
+    """Return the total, extended to `size`, with `more` added at distinct places; in Python's integers if 64 bits could
+    be too few."""
     reach = sum(max(int(each.max(initial=0)), -int(each.min(initial=0))) for each in (total, more))
     dtype: Any = np.int64 if reach < _ROOM and object not in (total.dtype, more.dtype) else object
     longer = np.zeros(size, dtype=dtype)
@@ -143,7 +143,7 @@ class _Counts:
 
 
 class _Values:
-    """Different values by group."""
+    """Distinct values by group."""
 
     def __init__(self, kind: Type) -> None:
         self._kind = kind

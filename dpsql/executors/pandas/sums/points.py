@@ -1,4 +1,4 @@
-"""Different values and places on a grid, counted by group."""
+"""Counts by group of distinct values and of grid points."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dpsql.plan.query import GroupKey
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[np.int64]
 Key: TypeAlias = Callable[[Floats], Numbers]
-"""Buckets 0..n-1 of values, which never fall as values grow."""
+"""Buckets 0..n-1 of values, monotonic in the value."""
 
 _FEW_EDGES = 1_000
 _FEW_VALUES = 1 << 14
-"""To make the tables takes longer than to search for fewer."""
+"""For fewer values, building the tables takes longer than searching."""
 _BUCKETS = 4
-"""Even buckets to an edge."""
+"""Even buckets per edge."""
 _SHIFT = 41
-"""Of the bits of a float: 2^11 buckets to an octave remain."""
+"""Dropped low bits of a float: 2^11 buckets per octave remain."""
 _MOST = 1 << 20
 
 
 class Places:
-    """How many edges are less than each of some values. Tables over buckets say where to begin, and an answer whose own
-    two edges the value does not lie between is looked for otherwise."""
+    """Counts the edges less than each value. Tables over buckets give a first guess; if the value does not lie between
+    the two edges of the guess, another method is used."""
 
     def __init__(self, edges: Floats) -> None:
         self._edges = edges
@@ -43,7 +43,7 @@ class Places:
 
     @cached_property
     def _tables(self) -> list[tuple[Key, Numbers]]:
-        """Keys, and how many edges lie in earlier buckets: those are less than a value."""
+        """Keys, and the number of edges in earlier buckets, all of which are less than a value."""
         edges = self._edges
         if len(edges) < _FEW_EDGES or not -np.inf < edges[0] < edges[-1] < np.inf:
             return []
@@ -51,7 +51,7 @@ class Places:
         return [(key, np.searchsorted(key(edges), np.arange(size))) for key, size in made]
 
     def of(self, values: Floats) -> Numbers:
-        """All edges are less than NaN."""
+        """Count the edges less than each value; all are less than NaN."""
         places, left = np.zeros(len(values), dtype=np.int64), None
         for key, start in self._tables if len(values) >= _FEW_VALUES else ():
             some = values if left is None else values[left]
@@ -70,7 +70,7 @@ class Places:
 
 
 def _even(edges: Floats) -> tuple[Key, int] | None:
-    """Of the same width."""
+    """Return buckets of equal width."""
     first, size = edges[0], _BUCKETS * len(edges)
     with np.errstate(over="ignore", divide="ignore"):
         scale = size / (edges[-1] - first)
@@ -87,7 +87,7 @@ def _even(edges: Floats) -> tuple[Key, int] | None:
 
 
 def _geometric(edges: Floats) -> tuple[Key, int] | None:
-    """By the leading bits of how far a value lies from where edges are closest together."""
+    """Return buckets by the leading bits of a value's distance from the densest edges."""
     gaps = np.diff(edges)
     closest = np.flatnonzero(gaps == gaps.min())
     middle = edges[closest[len(closest) // 2]]
@@ -114,7 +114,7 @@ _LARGEST = 1 << 62
 
 
 class DistinctPart:
-    """The number of different values in each of `cells` groups. One row more adds at most one to one group."""
+    """The number of distinct values in each of `cells` groups. An additional row adds at most one to one group."""
 
     def __init__(self, part: CountDistinct, cells: int, rows: Relation) -> None:
         codes = key_codes(GroupKey(part.value, None), rows)
@@ -123,7 +123,7 @@ class DistinctPart:
         self._found: list[tuple[Codes, Codes]] = []
 
     def add(self, start: int, stop: int, groups: Codes) -> None:
-        """Rows start..stop; those of no group have the code `cells`."""
+        """Add rows start..stop; those without a group have the code `cells`."""
         codes = self._read(start, stop)
         kept = (groups < self._cells) & (codes >= 0)
         kept &= ~self._null[codes]
@@ -134,7 +134,7 @@ class DistinctPart:
         return distinct_pairs(codes, groups if self._cells > 1 else None, self._cells)
 
     def different(self, shown: Codes) -> DistinctPairs:
-        """The different (group, value) among the groups `shown` (ascending), numbered anew in their order."""
+        """Return the distinct (group, value) in the groups `shown` (ascending), renumbered in their order."""
         codes, groups = self._all()
         size = max(1, len(self._cells_of))
         pairs = np.unique(groups * size + codes)
@@ -147,7 +147,7 @@ class DistinctPart:
 
 
 class GridPart:
-    """How many rows of each group lie at each point of a grid."""
+    """The number of rows of each group at each point of a grid."""
 
     def __init__(self, part: GridCounts, cells: int, rows: Relation) -> None:
         self._points, self._cells = part.points, cells
@@ -158,7 +158,7 @@ class GridPart:
         self._found: list[tuple[Codes, Codes]] = []
 
     def add(self, start: int, stop: int, groups: Codes) -> None:
-        """Rows start..stop; those of no group have the code `cells`."""
+        """Add rows start..stop; those without a group have the code `cells`."""
         points = self._read(start, stop)
         kept = (points >= 0) & (groups < self._cells)
         if self._dense is not None:
@@ -167,7 +167,7 @@ class GridPart:
             self._found.append((groups[kept], points[kept]))
 
     def table(self, shown: Codes) -> Grid:
-        """The counts of the groups `shown` (ascending), numbered anew in their order."""
+        """Return the counts of the groups `shown` (ascending), renumbered in their order."""
         if self._dense is not None:
             places = np.flatnonzero(self._dense)
             groups, points, counts = places // self._points, places % self._points, self._dense[places]
@@ -179,7 +179,7 @@ class GridPart:
         return Grid(number[groups[kept]], points[kept], counts[kept].astype(np.int64))
 
     def _counted(self) -> tuple[Codes, Codes, Codes]:
-        """Each group and point that has rows, in their order, and how many; both together may be beyond 64 bits."""
+        """Return each group and point with rows, in order, and the row count; a combined code may exceed 64 bits."""
         none = np.zeros(0, dtype=np.int64)
         found = zip(*self._found, strict=True) if self._found else ((), ())
         groups, points = (np.concatenate([none, *each]) for each in found)
@@ -192,7 +192,7 @@ class GridPart:
 
 
 def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
-    """Reads the points of rows, -1 for those without one."""
+    """Return a reader of the points of rows, -1 for those without one."""
     of = part.of
     if isinstance(of, GroupKey):
         return key_codes(of, rows).read
@@ -214,7 +214,7 @@ def _reader(part: GridCounts, rows: Relation) -> Callable[[int, int], Codes]:
 
 
 def places_of(of: GroupKey | Edges | LeadingDigits, rows: Relation) -> Codes:
-    """The point of each row on a grid of public places, -1 for none."""
+    """Return the point of each row on a grid of public places, -1 for none."""
     if isinstance(of, LeadingDigits):
         size = 2 * of.middle
     else:

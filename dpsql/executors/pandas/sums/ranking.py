@@ -1,6 +1,7 @@
-"""Numbers as codes that lie close together, as codes of combinations, and in order.
+"""Numbers as dense codes, as codes of combinations, and in order.
 
-Orders are found by sorting numbers that hold code and place, several times quicker than places by their codes.
+Orders are found by sorting numbers that combine code and place, several times faster than sorting places by their
+codes.
 """
 
 from __future__ import annotations
@@ -12,26 +13,27 @@ from dpsql.plan.expressions import Array, Vector
 
 Numbers = NDArray[np.int64]
 LARGEST = 2**62
-"""Codes of combinations stay below it."""
+"""Upper limit of the codes of combinations."""
 _BLOCK = 65_536
-"""Tables of so many slots are made however few the rows are."""
+"""Tables of this many slots are always allocated, even for few rows."""
 
 
 def whole_numbers(values: Array) -> Numbers:
-    """Numbers or booleans as int64, one for each value: reals by their bits, 0.0 standing for -0.0."""
+    """Return numbers or booleans as int64, one for each value: reals by their bits, with 0.0 for -0.0."""
     if values.dtype.kind == "f":
         return np.add(values, 0.0, dtype=np.float64).view(np.int64)
     return values.astype(np.int64, copy=False)
 
 
 def span(numbers: Numbers) -> tuple[int, int]:
-    """The least number, and how many there are from it to the largest."""
+    """Return the least number, and the size of the range up to the largest."""
     low = int(numbers.min())
     return low, int(numbers.max()) - low + 1
 
 
 def shifted(vector: Vector) -> tuple[Numbers, int]:
-    """Numbers as codes 0 .. size - 1 with size <= LARGEST, the same where the numbers are; NULL has any of them."""
+    """Return numbers as codes 0 .. size - 1 with size <= LARGEST, equal just if the numbers are; NULL has an arbitrary
+    one."""
     values = vector.values if vector.valid is None else vector.values[vector.valid]
     if len(values) == 0:
         return np.zeros(len(vector), dtype=np.int64), 1
@@ -44,11 +46,11 @@ def shifted(vector: Vector) -> tuple[Numbers, int]:
 
 
 def combine(codes: Numbers, size: int, other: Numbers, width: int) -> tuple[Numbers, int]:
-    """Codes of the pairs of two columns of codes in 0 .. size - 1 and 0 .. width - 1, in ascending order of the pairs,
-    and how many there may be: at most LARGEST.
+    """Return codes of the pairs of two columns of codes in 0 .. size - 1 and 0 .. width - 1, in ascending order of the
+    pairs, and their upper limit: at most LARGEST.
 
-    Where the product is above it, the codes are made dense first. Then neither size is above the number of rows, which
-    is below 2**31.
+    If the product is larger, the codes are made dense first. Then both sizes are at most the number of rows, which is
+    below 2**31.
     """
     if size * width > LARGEST:
         codes, firsts = dense_ranks(codes)
@@ -60,11 +62,12 @@ def combine(codes: Numbers, size: int, other: Numbers, width: int) -> tuple[Numb
 
 
 def dense_ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """For each number its rank 0, 1, ... among the distinct ones, ascending; and the first place of each of them."""
+    """Return for each number its rank 0, 1, ... among the distinct ones, ascending; and the first place of each
+    distinct one."""
     if len(numbers) == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     low, size = span(numbers)
-    codes = numbers - low  # modulo 2**64, as which `stable_order` reads it
+    codes = numbers - low  # modulo 2**64, as `stable_order` reads it
     if size > 4 * len(numbers) + _BLOCK:
         return _ranks_by_order(codes, size)
     seen = np.zeros(size, dtype=bool)
@@ -74,7 +77,7 @@ def dense_ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
     table[distinct] = np.arange(len(distinct))
     ranks = table[codes].astype(np.int64)
     firsts = np.empty(len(distinct), dtype=np.int64)
-    firsts[ranks[::-1]] = np.arange(len(ranks) - 1, -1, -1)  # the last assignment holds: the first place
+    firsts[ranks[::-1]] = np.arange(len(ranks) - 1, -1, -1)  # the last assignment wins: the first place
     return ranks, firsts
 
 
@@ -89,11 +92,11 @@ def _ranks_by_order(codes: Numbers, size: int) -> tuple[Numbers, Numbers]:
 
 
 def stable_order(codes: Numbers, size: int) -> Numbers:
-    """The places of codes in 0 .. size - 1, at most 2**64 and read as unsigned, in ascending order; equal codes in that
-    of their places.
+    """Return the places of codes in 0 .. size - 1, at most 2**64 and read as unsigned, in ascending order; ties in
+    order of places.
 
-    Digit by digit, lowest first, each of as many bits as 64 have room for beside a place: digit and place are one
-    number, all of which differ, so that any way of sorting them is stable.
+    Sorts digit by digit, lowest first. A digit has the bits that 64 leave next to a place. Digit and place form one
+    number, and all of these differ, so that any sort is stable.
     """
     words = codes.astype(np.int64, copy=False).view(np.uint64)
     order: Numbers = np.arange(len(codes))
@@ -103,7 +106,7 @@ def stable_order(codes: Numbers, size: int) -> Numbers:
     positions = order.view(np.uint64)
     for shift in range(0, (size - 1).bit_length(), 64 - bits):
         packed = (words[order] if shift else words) >> shift
-        packed <<= bits  # what is above the digit falls out
+        packed <<= bits  # bits above the digit are shifted out
         packed |= positions
         packed.sort()
         packed &= (1 << bits) - 1

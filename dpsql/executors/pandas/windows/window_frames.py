@@ -1,4 +1,4 @@
-"""Rows laid out for window functions: parts, peers and frames as runs of places."""
+"""Layouts of rows for window functions: partitions, peers and frames as runs of places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.plan.windows import Frame, WindowCall
 
 
 class Layout:
-    """`order`: for each place the row that stands there; `part`, `peers`: numbers of runs, ascending."""
+    """`order`: the row at each place; `part`, `peers`: ascending numbers of runs."""
 
     def __init__(self, order: Numbers, part: Numbers, peers: Numbers) -> None:
         self.order = order
@@ -30,7 +30,7 @@ class Layout:
 
 
 def _runs(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """For each place where its run of equal numbers begins, and where the next one does."""
+    """For each place return the start and the end of its run of equal numbers."""
     heads = np.ones(len(numbers), dtype=bool)
     np.not_equal(numbers[1:], numbers[:-1], out=heads[1:])
     starts = np.flatnonzero(heads)
@@ -40,8 +40,8 @@ def _runs(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class FrameBounds:
-    """The frame of each place: from `low` to before `high`. numbers: the order values of a frame by RANGE, by place, as
-    they rise."""
+    """The frame of each place: from `low` to before `high`. numbers: the order values of a RANGE frame, by place,
+    ascending."""
 
     def __init__(self, layout: Layout, frame: Frame, numbers: Callable[[], Vector]) -> None:
         self.layout = layout
@@ -65,8 +65,8 @@ class FrameBounds:
         return low, high
 
     def _reach(self, by: float, numbers: Callable[[], Vector], *, after: bool) -> Numbers:
-        """The first place of the part whose value is at least (`after`: above) the current one's and `by`. NULLs reach
-        their peers alone, and no number reaches them."""
+        """Return the first place of the partition whose value is at least (`after`: above) the current one plus `by`.
+        The frame of a NULL is its peers, and no other frame includes NULLs."""
         layout, cells = self.layout, numbers()
         valid = cells.where_valid()
         low, high = _without_nulls(layout, valid)
@@ -84,7 +84,8 @@ class FrameBounds:
         return np.where(valid, low, layout.after_peers if after else layout.first_peer)
 
     def first(self, argument: Vector, call: WindowCall) -> Numbers:
-        """The place of the first row of each frame (that is not NULL, where these are ignored); -1: there is none."""
+        """Return the place of the first row of each frame (the first that is not NULL, if NULLs are ignored); -1:
+        none."""
         if not call.ignore_nulls or argument.valid is None:
             return np.where(self.low < self.high, self.low, -1)
         some, before = present(argument.valid)
@@ -99,12 +100,13 @@ class FrameBounds:
         return np.where(before[self.low] < before[self.high], at, -1)
 
     def between(self, sums: Numbers) -> Numbers:
-        """The differences of running sums, which begin with 0."""
+        """Return the differences of running sums, which begin with 0."""
         return sums[self.high] - sums[self.low]
 
     def extreme(self, values: Array, choose: np.ufunc) -> Array:
-        """The least or largest value of each frame that is not empty; whatever in others. A frame of n places is
-        covered by two runs of 2^k of them, k the largest with 2^k <= n; the extremes of runs are made k by k."""
+        """Return the least or largest value of each non-empty frame; arbitrary in others. A frame of n places is
+        covered by two runs of 2^k of them, k the largest with 2^k <= n; the extremes of runs are computed for each k in
+        turn."""
         sizes = self.high - self.low
         if not len(values):
             return values
@@ -120,7 +122,7 @@ class FrameBounds:
 
 
 def _without_nulls(layout: Layout, valid: Bools) -> tuple[Numbers, Numbers]:
-    """The run of each part's places that are not NULL, which stand together."""
+    """Return the run of each partition's places that are not NULL, which are adjacent."""
     before = np.concatenate([[0], np.cumsum(valid)])
     nulls_first = np.append(~valid, False)[layout.start]
     count = before[layout.end] - before[layout.start]
@@ -129,5 +131,5 @@ def _without_nulls(layout: Layout, valid: Bools) -> tuple[Numbers, Numbers]:
 
 
 def present(valid: Bools) -> tuple[Numbers, Numbers]:
-    """The places that are not NULL, and how many of them there are before each place."""
+    """Return the places that are not NULL, and their number before each place."""
     return np.flatnonzero(valid), np.concatenate([[0], np.cumsum(valid)])

@@ -1,8 +1,8 @@
 """Window functions over the rows of each privacy unit.
 
-Rows are laid out by unit, part, order and tie-breakers; then a part is a run of places, and so are peers and frames.
-What a row is given is a function of the multiset of its unit's rows: the layout is decided by values alone, and rows
-that it cannot tell apart are interchangeable.
+Rows are laid out by unit, partition, order and tie-breakers; then partitions, peers and frames are runs of places. The
+result of a row is a function of the multiset of its unit's rows: the layout depends only on values, and rows that tie
+are interchangeable.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dpsql.schema.columns import Type
 
 
 def windowed(node: Windows, rows: Relation) -> Relation:
-    """The rows with one more place of columns. Units with more rows than `MOST_ROWS` have none."""
-    assert rows.units is not None  # the stability of the node asks for declared units
+    """Return the rows with an additional part of columns. Units with more rows than `MOST_ROWS` are dropped."""
+    assert rows.units is not None  # the stability of the node requires declared units
     counts = np.bincount(rows.units.numbers(), minlength=1)
     if len(counts) and counts.max() > MOST_ROWS:
         rows = rows.at(np.flatnonzero(counts[rows.units.numbers()] <= MOST_ROWS))
@@ -43,7 +43,7 @@ def windowed(node: Windows, rows: Relation) -> Relation:
 
 
 class _Work:
-    """The calls of one node over its rows; layouts are shared by calls with the same parts and order."""
+    """The calls of one node over its rows; calls with the same partition and order share layouts."""
 
     def __init__(self, node: Windows, rows: Relation) -> None:
         self.node = node
@@ -51,7 +51,7 @@ class _Work:
         self._layouts: dict[tuple[tuple[Expr, ...], tuple[WindowOrder, ...]], Layout] = {}
 
     def made(self, call: WindowCall) -> Made:
-        """The cells of one call, in the order of the rows."""
+        """Return the cells of one call, in the order of the rows."""
         layout = self._layout(call.partition, call.order)
         cells = self._laid_out(call, layout)
         values: Array = np.empty(len(cells), dtype=DTYPES[call.type])
@@ -65,13 +65,13 @@ class _Work:
         return encoded_texts(Vector(values, valid)) if call.type is Type.TEXT else Vector(values, valid)
 
     def _laid_out(self, call: WindowCall, layout: Layout) -> Vector:
-        """The cells by place."""
+        """Return the cells by place."""
         family = call.function.family
         if family == "place":
             return Vector(place_of(call, layout))
         argument = None if call.argument is None else evaluated(call.argument, self.rows).at(layout.order)
         if call.frame is None:
-            assert argument is not None  # LAG and LEAD have one
+            assert argument is not None  # LAG and LEAD have an argument
             default = None if call.default is None else evaluated(call.default, self.rows).at(layout.order)
             return other_row(call, layout, argument, default)
         frame = FrameBounds(layout, call.frame, partial(self._numbers, call.order, layout))
@@ -88,7 +88,8 @@ class _Work:
         return self._layouts[key]
 
     def _made_layout(self, partition: tuple[Expr, ...], order: tuple[WindowOrder, ...]) -> Layout:
-        """By unit and part, then by order; of peers by the tie-breakers, which only they are compared by."""
+        """Lay out rows by unit and partition, then by order; peers by the tie-breakers, which are only compared for
+        them."""
         assert self.rows.units is not None  # as above
         keys = [key_codes(GroupKey(expr, None), self.rows) for expr in partition]
         codes = [self.rows.units.numbers().astype(np.int64), *(key.read(0, self.rows.rows) for key in keys)]
@@ -108,14 +109,14 @@ class _Work:
         return Layout(places, parts[places], peers)
 
     def _by_ties(self, places: Numbers, by: Numbers, size: int) -> Numbers:
-        """These rows, which are in the order of their peers, each among them by the tie-breakers."""
+        """Sort these rows, which are in the order of their peers, by the tie-breakers within each."""
         rows = self.rows.at(places)
         for expr in self.node.ties:
             by, size = combine(by, size, *_ranks(WindowOrder(expr, nulls_first=True), rows, zeros_apart=True))
         return places[stable_order(by, size)]
 
     def _numbers(self, order: tuple[WindowOrder, ...], layout: Layout) -> Vector:
-        """The one order value of a frame by RANGE, by place; as it rises."""
+        """Return the order value of a RANGE frame, by place, ascending."""
         term = order[0]
         cells = evaluated(term.expr, self.rows).at(layout.order)
         values = cells.values + 0.0 if term.expr.type is Type.REAL else cells.values.astype(np.int64)
@@ -123,8 +124,8 @@ class _Work:
 
 
 def _ranks(term: WindowOrder, rows: Relation, *, zeros_apart: bool = False) -> tuple[Numbers, int]:
-    """For each row its rank in the order of one term, and how many ranks there are; NULLs have one of their own.
-    zeros_apart: -0.0 comes before 0.0."""
+    """Return each row's rank in the order of one term, and the number of ranks; NULLs have their own. zeros_apart: -0.0
+    comes before 0.0."""
     valid: Bools | None
     if term.expr.type is Type.TEXT:
         ranks, size, valid = _ranks_of_texts(term.expr, rows)
@@ -140,7 +141,7 @@ def _ranks(term: WindowOrder, rows: Relation, *, zeros_apart: bool = False) -> t
 
 
 def _ranks_of_texts(expr: Expr, rows: Relation) -> tuple[Numbers, int, Bools]:
-    """Texts by their code points."""
+    """Rank texts by their code points."""
     encoded = rows.encoded(expr) if isinstance(expr, Column) else encoded_texts(evaluated(expr, rows))
     texts = encoded.dictionary.values.tolist()
     rank = {text: number for number, text in enumerate(sorted(set(texts)))}
@@ -149,7 +150,7 @@ def _ranks_of_texts(expr: Expr, rows: Relation) -> tuple[Numbers, int, Bools]:
 
 
 def _ordered_numbers(values: Array, *, zeros_apart: bool) -> Numbers:
-    """Numbers as int64 in the same order: of doubles the bits, those of negative ones turned round."""
+    """Return numbers as int64 in the same order: doubles by their bits, with those of negative ones inverted."""
     if values.dtype.kind != "f":
         return values.astype(np.int64)
     reals = values.astype(np.float64) if zeros_apart else np.add(values, 0.0, dtype=np.float64)

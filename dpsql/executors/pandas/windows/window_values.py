@@ -1,4 +1,4 @@
-"""What window functions give, by place of a layout."""
+"""Results of window functions, by place of a layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOW = 2**_LIMB - 1
 
 
 def place_of(call: WindowCall, layout: Layout) -> Array:
-    """Where each row stands in its part."""
+    """Return the position of each row in its partition."""
     size, name = layout.end - layout.start, call.function.name
     if name == "ROW_NUMBER":
         return layout.place - layout.start + 1
@@ -28,7 +28,7 @@ def place_of(call: WindowCall, layout: Layout) -> Array:
         return np.asarray((layout.first_peer - layout.start) / np.maximum(1, size - 1))
     if name == "CUME_DIST":
         return (layout.after_peers - layout.start) / size
-    assert name == "NTILE"  # there are no others
+    assert name == "NTILE"  # the only other function
     before = layout.place - layout.start
     each, more = size // call.number, size % call.number
     of_larger = more * (each + 1)
@@ -37,7 +37,7 @@ def place_of(call: WindowCall, layout: Layout) -> Array:
 
 
 def other_row(call: WindowCall, layout: Layout, argument: Vector, default: Vector | None) -> Vector:
-    """LAG and LEAD: the value of the row so many before or after, or the default where there is none."""
+    """LAG and LEAD: return the value of the row at this distance, or the default if there is none."""
     ahead = call.function.name == "LEAD"
     if call.ignore_nulls and argument.valid is not None:
         some, before = present(argument.valid)
@@ -58,7 +58,7 @@ def other_row(call: WindowCall, layout: Layout, argument: Vector, default: Vecto
 
 
 def gathered(argument: Vector, places: Numbers) -> Vector:
-    """The cells at these places; -1 is that of no row, which is NULL."""
+    """Return the cells at these places; -1 gives NULL."""
     if not len(argument):
         return argument
     inside = places >= 0
@@ -68,7 +68,7 @@ def gathered(argument: Vector, places: Numbers) -> Vector:
 
 
 def framed_value(call: WindowCall, frame: FrameBounds, argument: Vector | None) -> Vector:
-    """COUNT, SUM, AVG, MIN and MAX of the frame of each place."""
+    """Return COUNT, SUM, AVG, MIN or MAX of the frame of each place."""
     if argument is None:
         return Vector(frame.high - frame.low)
     valid = argument.where_valid()
@@ -95,7 +95,7 @@ def _extreme(name: str, frame: FrameBounds, argument: Vector) -> Array:
 
 
 def _of_sums(name: str, frame: FrameBounds, values: Numbers, counts: Numbers) -> Array:
-    """Exact sums of whole numbers in two halves, as high * 2^32 + low. Running sums of fewer than 2^31 rows overflow in
+    """Sum whole numbers exactly in two halves, as high * 2^32 + low. Running sums of fewer than 2^31 rows overflow
     neither half."""
     high, low = frame.between(_running(values >> _LIMB)), frame.between(_running(values & _LOW))
     high, low = high + (low >> _LIMB), low & _LOW
