@@ -1,8 +1,8 @@
 """The Executor protocol, and the selection of an engine.
 
 An engine is a package next to this file and an entry in ENGINES. The kind of a source and the owner's choice decide the
-engine, never rows or sizes. All private tables of a query use one engine. Public tables are DataFrames and are passed
-to that engine. So one row more cannot move a query to an engine with other last bits.
+engine, never rows or sizes. So one additional row cannot switch a query to an engine whose results differ in the last
+bits. All private tables of a query use one engine. Public tables are DataFrames and are passed to that engine.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dpsql.schema.declaration import StoredColumn
 
 
 class Executor(Protocol):
-    """Runs exact plans over the tables that it was made for."""
+    """Runs exact plans over its tables."""
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """Return the exact integers of a plan. `key`: 32 random bytes that decide which rows of a unit beyond its
-        contribution bounds are dropped. Any key is equally private; a fresh one favours no row. Raises nothing that
-        depends on rows."""
+        """Return the exact integers of a plan. Raises nothing that depends on rows. `key`: 32 random bytes that decide
+        which rows of a unit beyond its contribution bounds are dropped. Any key is equally private; a fresh one favours
+        no row."""
 
 
 class Store(Protocol):
@@ -53,8 +53,7 @@ class OpenSources(Protocol):
 
     @property
     def stamps(self) -> Mapping[str, object]:
-        """The stores' stamps when they were opened, by folded table name. Tables that are missing here are held in this
-        process."""
+        """The stores' stamps when they were opened, by folded table name. Other tables are held in this process."""
 
 
 class Engine(Protocol):
@@ -71,8 +70,7 @@ class Engine(Protocol):
         """Return whether this engine can read such a source if the owner chooses it. Reads nothing but the type."""
 
     def columns(self, source: Any) -> Iterable[StoredColumn]:
-        """Return the columns of a source: names, types and nullability as stored. Reads no row. Raises
-        InvalidSchema."""
+        """Return a source's columns: names, types and nullability as stored. Reads no row. Raises InvalidSchema."""
 
     def public_frame(self, source: Any, most: int) -> Any:
         """Return the rows of a public table as a DataFrame of at most `most` rows. Raises InvalidSchema."""
@@ -112,7 +110,7 @@ def engine_of(source: object) -> Engine | None:
 
 
 def public_frame(source: object) -> object:
-    """Return a public table as the DataFrame that is passed to any engine, with at most MOST_PUBLIC rows. Raises
+    """Return a public table as the DataFrame passed to any engine, of at most MOST_PUBLIC rows. Raises
     InvalidSchema."""
     engine = engine_of(source)
     return source if engine is None or engine is PANDAS else engine.public_frame(source, MOST_PUBLIC)
@@ -154,8 +152,7 @@ def engine_for(private: Mapping[str, object], word: str = AUTO) -> Engine:
 
 
 def _same_engine(engines: Iterable[Engine]) -> str:
-    """Return the hint for tables of several engines. Every engine reads DataFrames, but not the sources of other
-    engines."""
+    """Return the hint for tables of several engines: each reads DataFrames, but no other engine's sources."""
     others = sorted({engine.name for engine in engines} - {PANDAS.name})
     if len(others) == 1:
         return f'Write engine="{others[0]}": it reads DataFrames and text files too.'
@@ -163,8 +160,7 @@ def _same_engine(engines: Iterable[Engine]) -> str:
 
 
 def executor_of(stores: Mapping[str, Store], engine: Engine, sources: OpenSources | None = None) -> Executor:
-    """Return an engine's executor over its own private stores and over public tables, which are converted for the
-    engine."""
+    """Return an engine's executor over its own private stores and over public tables, converted for it."""
     return engine.executor({name: _brought(store, engine) for name, store in stores.items()}, sources)
 
 

@@ -174,8 +174,8 @@ def limbs_of_key(key: GroupKey) -> Limbs:
 
 
 def contributed(plan: ExactPlan) -> tuple[HashInput, ...]:
-    """Return a row's contributions to the parts and grids of a plan, without its group, in the same order for every
-    engine."""
+    """Return a row's contributions to the parts and grids of a plan without its group, in an order common to all
+    engines."""
     readings: dict[HashInput, None] = {}
     for part in (*plan.parts, *plan.grids):
         if isinstance(part, GridCounts):

@@ -64,8 +64,7 @@ class Re2Pattern:
         return "" if part is None else part.decode()
 
     def replaced(self, text: str, new: str, *, every: bool) -> str | None:
-        """See `Pattern`. Empty matches and the ends of matches follow RE2's own replacement, which its Python module
-        does differently."""
+        """See `Pattern`. Empty matches and ends of matches follow RE2's own replacement; its Python module differs."""
         cell, parts = _bytes(text), rewritten(new)
         if cell is None or parts is None or any(isinstance(each, int) and each > self.groups for each in parts):
             return None

@@ -79,7 +79,7 @@ def lacking(plan: ExactPlan) -> str | None:
 
 
 def _binds(statement: Statement, tables: dict[str, EmptyTable]) -> bool:
-    """Return whether the engine plans the statement. The instance is reused for the next plan and keeps nothing of this
+    """Return whether the engine plans the statement. The instance is kept for the next plan, without anything of this
     one."""
     try:
         with _INSTANCES.instance(_ANY, _new, waits=True) as connection:

@@ -45,14 +45,14 @@ def _name(name: str) -> str:
 
 
 def _cell(name: str, stored: str) -> str:
-    """Return a stored cell. A DECIMAL in a Parquet file can have more digits than its type, and DuckDB fails on some of
-    those: they are NULL."""
+    """Return a stored cell. A DECIMAL in a Parquet file can exceed its type's digits, which can make DuckDB fail:
+    NULL."""
     if kind_of(stored) != "DECIMAL":
         return _name(name)
     digits, places = _digits_of(stored)
     most = f"{'9' * (digits - places)}.{'9' * places}"
     least, last = (f"CAST('{sign}{most}' AS DECIMAL({digits}, {places}))" for sign in ("-", ""))
-    # An optimiser may separate the condition from the value that it guards, so the value is clipped as well.
+    # The optimizer may separate the condition from the value that it guards, so the value is clipped as well.
     held = f"LEAST(GREATEST({_name(name)}, {least}), {last})"
     return f"(CASE WHEN {_name(name)} BETWEEN {least} AND {last} THEN {held} END)"
 
@@ -157,8 +157,7 @@ def _date(text: str, kind: str) -> str | None:
 
 
 def _timestamp(text: str, kind: str) -> str | None:
-    """Return a TIMESTAMP. Values beyond TIMESTAMP become an end of the calendar; nanoseconds are rounded down to
-    microseconds."""
+    """Return a TIMESTAMP, nanoseconds rounded down. Values beyond TIMESTAMP become an end of the calendar."""
     if kind == "TIMESTAMP":
         return text
     if kind == "TIMESTAMP WITH TIME ZONE":
@@ -177,8 +176,7 @@ def _timestamp(text: str, kind: str) -> str | None:
 
 
 def _on_clock(time: str, zone: str) -> str:
-    """Return the clock time of a zone at a TIMESTAMP of UTC. The time is first clipped to the calendar, beyond which
-    the sum could fail."""
+    """Return the clock time of a zone at a TIMESTAMP of UTC, which is clipped to the calendar so that no sum fails."""
     from dpsql.executors.sql.zones import offset_text  # most columns hold no instants
 
     first, last = (f"TIMESTAMP '{each}'" for each in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
@@ -193,8 +191,7 @@ def _on_clock(time: str, zone: str) -> str:
 
 
 def _nanoseconds(text: str) -> str:
-    """Return the ticks of a nanosecond time; DuckDB's infinite ones become those of 1677 and 2262, as other readers
-    have them."""
+    """Return the ticks of a nanosecond time; DuckDB's infinities become those of 1677 and 2262, as in other readers."""
     time = f"TRY_CAST({text} AS TIMESTAMP_NS)"
     return _finite(time, f"epoch_ns({time})", "CAST('1970-01-01' AS TIMESTAMP_NS)", str(2**63 - 1))
 
@@ -288,8 +285,7 @@ def _of_double(text: str) -> str:
 
 
 def _of_decimal(text: str, places: int) -> str:
-    """Return the digits of a whole number; of a double if it is one, m / 10^p = (m / 5^p) / 2^p; otherwise its own
-    digits."""
+    """Return the digits of a whole number; of a double if it is one, m / 10^p = (m / 5^p) / 2^p; or else its own."""
     digits = f"CAST({text} AS VARCHAR)"
     if places == 0:
         return digits

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_table(connection: duckdb.DuckDBPyConnection, source: DatabaseTable, number: int) -> None:
-    """Raise InvalidSchema unless the name is that of a table with only stored columns. The database is attached under
-    its number."""
+    """Raise InvalidSchema unless the name is a table's of only stored columns, in the database attached as `number`."""
     listed = connection.execute(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_catalog = ?",
         [f"database{number}"],

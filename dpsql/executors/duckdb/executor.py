@@ -68,8 +68,8 @@ class DuckDBExecutor:
         try:
             return self._answers(plan, key, stores, sources, early=True)
         except Exception as error:
-            # Groups of cells, or rows of units, may exceed memory. Then keys are looked up row by row, and units take
-            # more passes.
+            # Groups of cells, or rows of units, may exceed memory. Then keys are looked up by row, in more passes over
+            # units.
             if not _of_memory(error):
                 raise
         return self._with_less(plan, key, stores, sources)

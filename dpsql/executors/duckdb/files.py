@@ -61,8 +61,7 @@ def _stored(name: str, kind: str) -> StoredColumn:
 
 
 def attached_columns(connection: duckdb.DuckDBPyConnection, source: StoredFiles, number: int) -> list[tuple[str, str]]:
-    """Return names and types of the columns of the source of that number, which all of its files share. Raises
-    InvalidSchema."""
+    """Return names and types of the columns of source `number`, which all of its files share. Raises InvalidSchema."""
     listed = isinstance(source, ParquetFiles | PartedFiles)
     each = [ParquetFiles((file,)) for file in source.files] if listed else [source]
     if isinstance(source, DatabaseTable):
@@ -195,8 +194,7 @@ class FileTable:
         self.name = f"stored{number}"
         self._prefix = f"f{number}_"
         self._columns: dict[tuple[str, str], str] = {}
-        """Names by texts and marks: a column that is both a value and a unit key is two, and the latter may be cast to
-        text."""
+        """Names by texts and marks: a column used as value and unit key is two, and the latter may be cast to text."""
         self.read: dict[str, None] = {}
         """The stored columns that the statement reads."""
 

@@ -61,8 +61,7 @@ class OpenSources:
         return False
 
     def open(self) -> None:
-        """Open everything. Raises InvalidSchema for a file that cannot be read, or whose columns differ from its
-        table's."""
+        """Open everything. Raises InvalidSchema for a file that cannot be read, or has other columns than its table."""
         for store in self.files.values():
             self._open_files(store)
         self._descriptors += [os.open(os.devnull, os.O_RDONLY) for _ in range(_SPARE)]

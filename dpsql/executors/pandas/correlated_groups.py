@@ -15,8 +15,7 @@ from dpsql.plan.query import axes_of
 
 
 def group_rows_together(plan: ExactPlan, rows: Relation) -> Groups:
-    """Return the plan's groups over the rows of its source: rows of a public table are coded as one key, by their
-    places."""
+    """Return the plan's groups over its source's rows: rows of a public table are coded as one key, by place."""
     keys = [key_codes(key, rows) for key in plan.keys]
     axes = axes_of(plan.keys)
     together = [None if len(axis.keys) == 1 else PublicKeyRows(axis, plan.keys) for axis in axes]

@@ -56,8 +56,8 @@ class Groups:
 
 
 def group_rows(plan: ExactPlan, rows: Relation, codes: list[KeyCodes] | None = None) -> Groups:
-    """Return the plan's groups over the rows of its source: all combinations of the key codes (or of `codes`), or those
-    that occur."""
+    """Return the plan's groups over its source's rows: all combinations of keys (or of `codes`), or those that
+    occur."""
     keys = [key_codes(key, rows) for key in plan.keys] if codes is None else codes
     cells = 1
     for key in keys:
@@ -148,8 +148,7 @@ def _short(block: Vector, expr: Expr) -> Vector:
 
 
 def _dictionary_codes(key: GroupKey, rows: Relation) -> KeyCodes:
-    """Return codes of a key that depends on one text column, renumbered by the key's value for each dictionary
-    entry."""
+    """Return codes of a key of one text column, renumbered by the key's value for each dictionary entry."""
     column = text_column(key.expr)
     assert column is not None  # checked by the caller
     encoded = rows.encoded(column)
@@ -178,8 +177,7 @@ def _places(wanted: Sequence[Key]) -> dict[tuple[type, Key], int]:
 
 
 def _outside(key: GroupKey) -> int:
-    """Return the code of a value outside the key's list: NULL's if the owner listed NULL, otherwise that of no
-    group."""
+    """Return the code of a value outside the key's list: NULL's if the owner listed NULL, or else that of no group."""
     return key.values.index(None) if key.listed and key.values and None in key.values else -1
 
 

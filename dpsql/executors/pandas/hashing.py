@@ -89,8 +89,7 @@ def hash_units(key: HashKey, codes: NDArray[np.int32 | np.int64], values: Array)
 
 
 def combine(key: HashKey, columns: Sequence[HashedRows]) -> HashedRows:
-    """Join the polynomials of several columns (at least one) of the same length; their order matters. The result
-    continues the first one."""
+    """Join the polynomials of several columns (at least one) of one length, in order, continuing the first one."""
     combined = columns[0]
     for each in columns[1:]:
         combined = _joined(key, combined, each)
@@ -125,8 +124,8 @@ def _occurring(codes: NDArray[np.int32 | np.int64], size: int) -> NDArray[np.int
 def _gathered(
     hashed: HashedRows, entries: NDArray[np.int64], codes: NDArray[np.int32 | np.int64], size: int
 ) -> HashedRows:
-    """Gather the polynomials of entries by code. Both lanes are packed into one number, so that each row reads the
-    table once."""
+    """Gather the polynomials of entries by code. Both lanes are packed into one number, to read the table once per
+    row."""
     table = np.zeros(size, dtype=np.uint64)
     table[entries] = hashed.lanes[0] << np.uint64(_BITS) | hashed.lanes[1]
     lanes = np.empty((2, len(codes)), dtype=np.uint64)
@@ -173,8 +172,7 @@ def _folded(words: Words) -> Words:
 
 
 def _held(words: Words) -> Words:
-    """Return the remainder of words below 2 p: subtracting p from a smaller word wraps, so the minimum is the
-    remainder."""
+    """Return the remainder of words below 2 p: subtracting p wraps for a smaller word, so the minimum is right."""
     return np.asarray(np.minimum(words, words - _PRIME))
 
 

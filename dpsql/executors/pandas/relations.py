@@ -204,8 +204,7 @@ class Relation:
         return isinstance(columns, ColumnStore) and columns.is_bare(column.name)
 
     def is_plain(self, column: Column) -> bool:
-        """Return whether the column is also compared as a unit key, so that a path and an equality join the same
-        rows."""
+        """Return whether the column is also compared as a unit key: then a path and an equality join the same rows."""
         columns = self.parts[column.table].columns
         return isinstance(columns, ColumnStore) and columns.is_plain(column.name)
 
@@ -246,8 +245,7 @@ def _remembering(read: Reader) -> Reader:
 
 
 def rows_alone(source: Source, stores: Mapping[str, ColumnStore]) -> Relation | None:
-    """Return the rows of one table, each its own unit or without one; None for any other source. stores: by folded
-    name."""
+    """Return the rows of one table, as units of their own or public; None for other sources. stores: by folded name."""
     if not isinstance(source, Scan) or (source.table.unit is not None and not source.table.public):
         return None
     name = source.table.name.casefold()
@@ -269,8 +267,7 @@ def units_of_codes(codes: Places, values: Vector, kind: Type) -> Units:
 
 
 def merged_units(parts: list[Units]) -> Units:
-    """Concatenate the units of several lists of rows: equal values are one unit, and so is the same row of the same
-    table."""
+    """Concatenate the units of several lists of rows: equal values are one unit, as is the same row of one table."""
     from dpsql.executors.pandas.columns.exact_values import joined, numbered  # loaded if several tables meet
     from dpsql.executors.pandas.sums.ranking import dense_ranks
 

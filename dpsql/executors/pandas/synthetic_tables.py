@@ -124,9 +124,7 @@ def _dtype(column: ColumnSchema) -> Any:
     try:
         if not storage.endswith(_ARROW) or not storage.startswith(("decimal", "dictionary", "string[")):
             return pd.api.types.pandas_dtype(storage)
-        return pd.ArrowDtype(
-            _arrow_type(storage.removesuffix(_ARROW))
-        )  # names that pandas cannot read, or reads differently
+        return pd.ArrowDtype(_arrow_type(storage.removesuffix(_ARROW)))  # names that pandas misreads
     except Exception:  # noqa: BLE001 - as above
         return np.dtype(object)
 

@@ -78,8 +78,7 @@ def _lacking(plan: ExactPlan) -> str | None:
 
 @remembered(_MOST_REMEMBERED)
 def _is_understood(plan: ExactPlan) -> bool:
-    """Return whether Spark accepts the statement of a plan; nothing is run. Raises any error of a session that does not
-    respond."""
+    """Return whether Spark accepts a plan's statement; nothing is run. Raises any error of an unresponsive session."""
     session = session_of_trials()
     if session is None:
         return True

@@ -182,7 +182,7 @@ def identity_text(text: str, stored: str, wanted: Type, zone: str | None = None)
 
 
 def brought_identity_text(name: str) -> str:
-    """Return the identity of a number from its text by `exact_values.canonical`: doubles with the digits that Spark
+    """Return a number's identity from its text by `exact_values.canonical`: doubles with the digits that Spark
     writes."""
     double = f"CAST(substring({name}, 2) AS DOUBLE)"
     return f"CASE WHEN {name} LIKE '~%' THEN {_fewest_digits(double)} ELSE {name} END"

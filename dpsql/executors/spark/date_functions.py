@@ -114,8 +114,7 @@ def _trunc(unit: Unit) -> str:
 
 
 def _add(unit: Unit) -> str:
-    """Add units. A count is clipped to what leaves the calendar from any time; a NULL count, which GREATEST skips, is
-    clipped too."""
+    """Add units. A count is clipped to one that leaves the calendar from any time, as is NULL, which GREATEST skips."""
     count = f"LEAST(GREATEST({{1}}, {-unit.most}), {unit.most})"
     if not unit.months:
         return _times_within(f"{{0}} + {count} * {unit.microseconds}")

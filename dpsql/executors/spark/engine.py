@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Reads Spark frames in a separate session next to theirs; Parquet files and DataFrames too if `engine="spark"` is
-    chosen."""
+    """Reads Spark frames in a separate session next to theirs; if chosen, also Parquet files and DataFrames."""
 
     name = "spark"
 

@@ -23,8 +23,8 @@ def literal(value: Key, kind: Type) -> str:
 
 
 def type_name(kind: Type) -> str:
-    """Return the SQL type: dates are days and times microseconds since 1970, independent of an engine's time zone and
-    calendar."""
+    """Return the SQL type: dates are days and times microseconds since 1970, in no time zone or calendar of an
+    engine."""
     if kind.opaque:
         return "BOOLEAN"
     names = {Type.REAL: "DOUBLE", Type.BOOLEAN: "BOOLEAN", Type.TEXT: "STRING"}

@@ -124,8 +124,7 @@ def _or_itself(scaled: str, otherwise: str = "{0}") -> str:
 
 
 def _after_point(name: str, power: str, halves: Sequence[str]) -> str:
-    """Round after the point. With the halves of an exact power of ten, a product just below a half is not rounded
-    up."""
+    """Round after the point. Halves of an exact power of ten keep a product just below a half from being rounded up."""
     scaled = f"({{0}} * {power})"
     rounded = _ROUNDINGS[name](scaled)
     if name == "round" and halves:

@@ -17,8 +17,7 @@ Stores = Mapping[str, SparkStore | TransferredStore]
 
 @dataclass(frozen=True, eq=False)
 class OpenSources:
-    """stamps: the state of each table's files, by folded name; None for a Spark frame, which runs each time that it is
-    read."""
+    """stamps: the state of each table's files, by folded name; None for a Spark frame, which runs at each read."""
 
     stamps: Mapping[str, object]
 

@@ -16,7 +16,7 @@ from dpsql.plan.functions.patterns import cut, fits_as_escape, lower_escape
 
 
 def like(call: Call, text: str = "{0}") -> str:
-    """Return the test of a call of LIKE, or of ILIKE over a lowered text. Raises MissingFeature if a pattern is not
+    """Return the test of LIKE, or of ILIKE over a lowered text. Raises MissingFeature for a pattern that is not
     constant."""
     if not all(isinstance(each, Literal) for each in call.args[1:]):
         raise MissingFeature("LIKE with a pattern that is no constant")

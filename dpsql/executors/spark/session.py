@@ -84,9 +84,7 @@ def borrowed(session: Any) -> Iterator[Any]:
             yield own_session(session)
             return
         own = _new_client(session)
-        active = type(
-            own
-        )._active_session  # of this thread; pyspark assigns checkpoints to it, whichever session makes them
+        active = type(own)._active_session  # of this thread; pyspark gives all checkpoints to it
         before = getattr(active, "session", None)
         active.session = own
         try:
@@ -121,7 +119,7 @@ def _new_client(session: Any) -> Any:
 
 
 def _settle(own: Any, owners: Any) -> None:
-    """Apply the settings of a separate session: none of the owner's or the cluster's, except settings of work and
+    """Apply a separate session's settings: no Spark SQL settings of the owner or the cluster, except of work and
     data."""
     work = {name: value for name, value in owners.conf.getAll.items() if name.startswith(_OF_WORK)}
     wanted = {**work, **SETTINGS}

@@ -131,8 +131,8 @@ def _whole(pattern: str) -> str:
 
 
 def _extracted(pattern: str, group: int = 1) -> str:
-    """Return a group of a pattern that {0} matches, apart from surrounding space; otherwise an empty text, which no
-    cast accepts."""
+    """Return a group of a pattern that {0} matches, up to surrounding space, or an empty text, which no cast
+    accepts."""
     return f"REGEXP_EXTRACT({{0}}, {braced(quoted(_whole(pattern)))}, {group})"
 
 

@@ -49,8 +49,8 @@ class Dialect(Protocol):
         """The type of whole numbers that may exceed 64 bits."""
 
     def total(self, text: str, most: int, where: str = "") -> str:
-        """Return the exact sum of 64-bit whole numbers, none larger than `most`, as `wide`; where: the FILTER clause of
-        the aggregate."""
+        """Return the exact sum of 64-bit whole numbers of at most `most`, as `wide`; where: the aggregate's FILTER
+        clause."""
 
     def quotient(self, text: str, by: str) -> str:
         """Return the quotient of whole numbers, rounded towards 0."""
@@ -92,7 +92,7 @@ class Dialect(Protocol):
         """A template: a stored text, or NULL if its bytes are invalid; None if an engine's texts are always valid."""
 
     def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
-        """Return the place of a value, which is a column, in a searched list, from 0, NULL for none; None if lists are
+        """Return the place of a value, a column, in a searched list, from 0, NULL for none; None if lists are
         joined."""
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:

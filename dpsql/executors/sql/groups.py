@@ -87,7 +87,7 @@ def _is_listed(key: GroupKey, place: str, rows: Rows, writer: Writer) -> str:
 
 
 def placed(key: GroupKey, source: Source, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
-    """Return the rows with the place of a key in its public list, which another library's functions produced."""
+    """Return the rows with the place of a key in its public list, whose values another library computed."""
     function = inexact_in(key.expr, made_of(source))
     power = key.expr.type is Type.REAL and any(_is_power(each) for each in walk(key.expr))
     if function is not None or power:

@@ -94,8 +94,7 @@ def _limited(plan: ExactPlan, limits: Limits, given: ContributingRows, writer: W
 
 
 class Limiter:
-    """Rows with the hashes of their groups and of themselves. `marked`: the column of rows kept so far, if dropped rows
-    stay."""
+    """Rows with hashes of their groups and of themselves. `marked`: the column of kept rows, if dropped rows stay."""
 
     def __init__(
         self, rows: Rows, hashed: tuple[Sequence[Hashed], Sequence[Hashed]], writer: Writer, key: HashKey

@@ -72,7 +72,7 @@ def _groups(
 
 
 def _summed(cells: NDArray[Any], answer: Answer, sections: Sequence[tuple[Section, Rows, Rows]]) -> NDArray[Any]:
-    """Add the integers of parts by group to cells of 0, as int64 if they fit. sections: with their row positions and
+    """Add the integers of parts by group to cells of 0, as int64 if they fit. sections: with row positions and
     groups."""
     wide = any(each.dtype == object for each in answer.numbers)
     parts = cells.astype(object) if wide else cells
@@ -105,7 +105,7 @@ def _codes(answer: Answer) -> NDArray[np.int64]:
         own = own.astype(np.int64)
         if valid is not None:
             own[~valid] = len(uniques)
-        both = code * (len(uniques) + 1) + own  # both factors are at most the number of rows
+        both = code * (len(uniques) + 1) + own  # no overflow: codes and uniques are at most the number of rows
         code = np.unique(both, return_inverse=True)[1].astype(np.int64)
     return code
 

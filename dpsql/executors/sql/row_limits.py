@@ -1,5 +1,4 @@
-"""Row limits below joins, as text: the rows of each privacy unit with the least keyed hash, the same on every
-engine."""
+"""Row limits below joins, as text: each privacy unit's rows of least keyed hash, the same on every engine."""
 
 from __future__ import annotations
 

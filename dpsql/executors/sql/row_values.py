@@ -56,8 +56,7 @@ def steps_text(part: LatticeSum, value: str, dialect: Dialect, ends: Interval | 
 
 
 def bare_steps(part: LatticeSum, ends: tuple[int, int] | None) -> bool:
-    """Return whether the steps of an integer column within these ends are its values minus the origin, without
-    clipping."""
+    """Return whether an integer column within these ends has its values minus the origin as steps, without clipping."""
     if not part.whole or ends is None:
         return False
     low, high = ends
@@ -165,8 +164,7 @@ def leading_text(of: LeadingDigits, value: str, dialect: Dialect) -> str:
 
 
 def code_text(key: GroupKey, value: str, dialect: Dialect) -> str | None:
-    """Return the place of a value, which is a column, in a public list, NULL for none; None if the list has to be
-    joined."""
+    """Return the place of a value, a column, in a public list, NULL for none; None if the list has to be joined."""
     values = key.values or ()
     null = values.index(None) if None in values else None
     outside = null if key.listed and null is not None else None
@@ -242,8 +240,7 @@ def with_code_of(key: GroupKey, value: str, rows: Rows, writer: Writer, lists: L
 
 
 def with_place(of: Edges | LeadingDigits, value: str, rows: Rows, writer: Writer, lists: Lists) -> tuple[Rows, str]:
-    """Return the rows with the place of a value, which is a column, by leading digits or by the number of lesser
-    edges."""
+    """Return the rows with the place of a value, a column, by leading digits or by the number of lesser edges."""
     place = writer.names.fresh("p")
     if isinstance(of, LeadingDigits):
         text = f"{leading_text(of, value, writer.dialect)} AS {place}"

@@ -122,8 +122,7 @@ class Writer:
         return f"(SELECT {listed} FROM {source}{rest}) AS {self.names.fresh('q')}"
 
     def _levels(self, exprs: list[Expr]) -> list[list[Expr]]:
-        """Return the calls that must be columns before the expressions are written, by level, each over the previous
-        one's."""
+        """Return the calls that must become columns first, by level, each over the previous one's."""
         sharing = _Sharing(self.dialect)
         for expr in exprs:
             sharing.visit(expr)

@@ -80,8 +80,8 @@ class Scans:
         return cells, unread
 
     def _needs_unit(self, table: TableSchema) -> bool:
-        """Return whether the unit is needed: rows without a unit are always dropped; rows that are their own units
-        never are."""
+        """Return whether the unit is needed: rows without a unit are always dropped, rows that are their own units
+        never."""
         return not table.public and (table.unit is not None or self.units)
 
     def _unit(self, table: TableSchema, stored: StoredTable) -> tuple[Type | None, str, str]:

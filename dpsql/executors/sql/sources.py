@@ -1,5 +1,4 @@
-"""Sources of a plan as table expressions: scans with declarations enforced, filters, joins, marks, unions, and rows
-computed per unit."""
+"""Sources of a plan as table expressions: scans with declarations enforced, filters, joins, marks, unions, groups."""
 
 from __future__ import annotations
 
@@ -262,8 +261,7 @@ class Sources:
         return conditions
 
     def _of_list(self, node: Mark, mark: str, rows: Rows, inner: Rows) -> str:
-        """Return x IN (...). For private rows, their existence and their NULLs are ignored: both could depend on any
-        person."""
+        """Return x IN (...). Ignores the existence and the NULLs of private rows: both could depend on any person."""
         asked, listed = self.writer.text(node.keys[-1][0], rows), self.writer.text(node.keys[-1][1], inner)
         if not is_public(node.inner):
             return f"CASE WHEN {mark} THEN TRUE WHEN {asked} IS NULL THEN NULL ELSE FALSE END"

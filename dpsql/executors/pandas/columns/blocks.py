@@ -70,8 +70,7 @@ def block_reader(
 def read_objects(
     series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
 ) -> Vector:
-    """Read any other column as a whole, cell by cell; including Arrow's decimals, which Arrow does not always convert
-    to the nearest float."""
+    """Read any other column cell by cell; also Arrow's decimals, which Arrow may not convert to the nearest float."""
     array: Any = series.array
     starts = range(0, max(1, len(series)), _OBJECTS_AT_ONCE)
     cells = (array[start : start + _OBJECTS_AT_ONCE].to_numpy(dtype=object) for start in starts)
@@ -145,8 +144,7 @@ def _arrow(chunks: Any, start: int, stop: int, wide: str) -> tuple[Array, Bools 
 
 
 def numbers(values: Array, valid: Bools | None, kind: Type, fill: Key, *, clips: bool = False) -> Vector:
-    """Convert numbers and booleans of any NumPy dtype to the type; a cell that does not fit is NULL. clips: see
-    `read_cells`."""
+    """Convert NumPy numbers and booleans to the type; a cell that does not fit is NULL. clips: see `read_cells`."""
     values = laid_out(values)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)

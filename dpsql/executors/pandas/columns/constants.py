@@ -17,8 +17,8 @@ from dpsql.schema.columns import Type
 
 
 def constant_stores(sources: Iterable[Source], beside: Iterable[str] = ()) -> dict[str, ColumnStore]:
-    """Return the stores of the tables of constants that these sources read, by folded name. beside: names of other
-    stores, which must differ."""
+    """Return the stores of the constant tables of these sources, by folded name. beside: other stores' names, all
+    different."""
     tables = {scan.table.name.casefold(): scan.table for source in sources for scan in scans_of(source)}
     found = {name: constant_store(table) for name, table in tables.items() if isinstance(table, ConstantTable)}
     if found.keys() & {name.casefold() for name in beside}:

@@ -162,8 +162,8 @@ class ColumnStore:
         return self._converted[name]
 
     def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
-        """Return the reader with the declarations enforced. Once all rows were found to be within the bounds, they are
-        not checked again."""
+        """Return the reader with the declarations enforced. Stops checking once all rows are known to be within the
+        bounds."""
         inside = _InBoundsRows(self.rows)
 
         def enforced(start: int, stop: int) -> Vector:

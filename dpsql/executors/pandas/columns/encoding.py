@@ -58,8 +58,7 @@ def _is_arrow_text(dtype: object) -> bool:
 def encode(
     series: pd.Series, kind: Type, fill: Key, read_text: ReadText, zone: str | None = None, *, clips: bool = False
 ) -> EncodedColumn:
-    """Return the codes of a column of texts or of one that `is_coded`, and its values as the type, with `fill` for
-    NULL."""
+    """Return the codes of a column of texts or one that `is_coded`, and its values as the type, `fill` for NULL."""
     codes, values = codes_of(series)
     cells = _values_of(values, kind, fill, read_text, zone, clips=clips)
     null: Array = np.empty(1, dtype=cells.values.dtype)
@@ -69,8 +68,8 @@ def encode(
 
 
 def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """Return a code for each cell, and the values of the codes. An object's code stands for its text: no object is
-    hashed or compared."""
+    """Return a code for each cell, and the codes' values. Objects are coded by their texts, never hashed or
+    compared."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         categories = series.cat.categories
         if has_labels(series.dtype):
@@ -101,7 +100,7 @@ def _is_of_numbers(dtype: object) -> bool:
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """Return the codes of an Arrow dictionary, and the concatenated values of its chunks, which may number them
+    """Return the codes of an Arrow dictionary, and its chunks' concatenated values, which may be numbered
     differently."""
     dtype, array = cast(Any, series.dtype), cast(Any, series.array)
     codes, values = _codes_of_dictionary_chunks(array.__arrow_array__().chunks)
@@ -111,8 +110,7 @@ def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
 
 
 def _codes_of_dictionary_chunks(chunks: Iterable[Any]) -> tuple[Codes, list[Any]]:
-    """Return the codes of the chunks of an Arrow dictionary, and the arrays of their values; codes index the
-    concatenation."""
+    """Return the codes of an Arrow dictionary's chunks, and their values; codes index the concatenated values."""
     codes: list[Any] = [np.zeros(0, dtype=np.int32)]
     values: list[Any] = []
     first = 0

@@ -29,8 +29,7 @@ from dpsql.schema.text_values import ReadText
 
 
 def exact_cell(cell: object, kind: Type, read_text: ReadText, zone: str | None = None) -> Hashable:
-    """Return the cell as a value of the type: a whole number of days for dates, of nanoseconds for times; None if it
-    has no such value."""
+    """Return the cell as a value of the type, or None: whole days for dates, whole nanoseconds for times."""
     try:
         return _exact(plain_cell(cell), kind, read_text, zone)
     except Exception:  # noqa: BLE001 - a number that its type cannot hold

@@ -32,8 +32,7 @@ nanoseconds since 1970; Python's hash of any other value, which may collide."""
 
 @dataclass(frozen=True, order=True, slots=True, repr=False)
 class Instant:
-    """A moment of a time zone, in nanoseconds since 1970-01-01 UTC: equal in all zones, and never equal to a wall
-    clock's time."""
+    """A moment of a time zone, in nanoseconds since 1970-01-01 UTC: equal in all zones, and to no wall clock's time."""
 
     nanoseconds: int | Fraction
 
@@ -213,8 +212,7 @@ def _word(cell: Any) -> tuple[int, int]:
 
 
 def ranks(values: Array) -> Numbers:
-    """Rank distinct values: numbers by size, instants by time, texts by their characters; in mixed columns, numbers
-    first and texts last."""
+    """Rank distinct values: numbers by size, instants by time, texts by characters; in mixed columns in this order."""
     if values.dtype == object:
         with localcontext(Context(traps=[])):  # the caller's context may forbid comparing decimals with floats
             order = np.array(sorted(range(len(values)), key=lambda place: _ordered(values[place])), dtype=np.int64)

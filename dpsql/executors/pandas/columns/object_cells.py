@@ -42,8 +42,7 @@ Plain = str | bool | int | float | Fraction | Decimal | date | time | Moment | U
 
 
 def plain_cell(cell: Any) -> Plain:
-    """Return the value of a cell, of exactly one of these classes; None for NULL and for other classes. Bytes are UTF-8
-    text."""
+    """Return the value of a cell, of exactly one of these classes; None for NULL and other classes. Bytes are UTF-8."""
     if cell is None:
         return None
     kind = type(cell)

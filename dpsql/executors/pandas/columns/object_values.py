@@ -71,8 +71,7 @@ def on_clock(instant: int, zone: str | None) -> int:
 
 
 def _integer(number: Any, *, clips: bool) -> int | None:
-    """Convert to INTEGER; fractions and infinities do not fit. A Decimal is clipped first, since its integer could have
-    a million digits."""
+    """Convert to INTEGER, if whole. A Decimal is clipped first, since its integer could have a million digits."""
     if isinstance(number, Decimal):
         whole = number == number.to_integral_value()
     elif isinstance(number, float):

@@ -73,8 +73,7 @@ def both(a: Bools | None, b: Bools | None) -> Bools | None:
 
 
 class Accumulator:
-    """Accumulates one part. `read`: its expressions' values in the block; `seen`: the block's row count of each
-    group."""
+    """Accumulates one part. `read`: its expressions' values in the block; `seen`: the block's rows in each group."""
 
     def add(self, block: Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
         """Add a block."""
@@ -144,8 +143,7 @@ class Sum(Accumulator):
 
 
 def _high_half(part: LatticeSum) -> LatticeSum:
-    """Return the high half of whole numbers too large for one sum: each is floor(q / 2^32) times 2^32 and a
-    remainder."""
+    """Return the high half of whole numbers too large for one sum: floor(q / 2^32), without the remainder."""
     least, most = part.least >> _HALF, part.most >> _HALF
     return replace(part, lower=least, upper=most, least=least, most=most)
 

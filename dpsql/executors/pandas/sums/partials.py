@@ -112,8 +112,7 @@ def stack(parts: list[NDArray[Any]], groups: int) -> NDArray[Any]:
 
 
 def _added(total: NDArray[Any], places: Numbers, more: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return the total, extended to `size`, with `more` added at distinct places; in Python's integers if 64 bits could
-    be too few."""
+    """Return the total, extended to `size`, with `more` added at distinct places; in Python's integers if needed."""
     reach = sum(max(int(each.max(initial=0)), -int(each.min(initial=0))) for each in (total, more))
     dtype: Any = np.int64 if reach < _ROOM and object not in (total.dtype, more.dtype) else object
     longer = np.zeros(size, dtype=dtype)

@@ -32,8 +32,8 @@ def span(numbers: Numbers) -> tuple[int, int]:
 
 
 def shifted(vector: Vector) -> tuple[Numbers, int]:
-    """Return numbers as codes 0 .. size - 1 with size <= LARGEST, equal just if the numbers are; NULL has an arbitrary
-    one."""
+    """Return numbers as codes 0 .. size - 1 with size <= LARGEST, equal just if the numbers are; NULL's is
+    arbitrary."""
     values = vector.values if vector.valid is None else vector.values[vector.valid]
     if len(values) == 0:
         return np.zeros(len(vector), dtype=np.int64), 1
@@ -62,8 +62,7 @@ def combine(codes: Numbers, size: int, other: Numbers, width: int) -> tuple[Numb
 
 
 def dense_ranks(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """Return for each number its rank 0, 1, ... among the distinct ones, ascending; and the first place of each
-    distinct one."""
+    """Return each number's rank 0, 1, ... among the distinct ones, ascending; and the first place of each of these."""
     if len(numbers) == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     low, size = span(numbers)

@@ -117,8 +117,7 @@ def _pairs(units: Codes, groups: Codes, n_units: int, cells: int) -> Bools | Non
 
 
 def distinct_pairs(units: Codes, groups: Codes | None, cells: int) -> Codes:
-    """Count the distinct units of each group, shape (cells,). 1-Lipschitz in each cell: a unit's rows add at most
-    one."""
+    """Count the distinct units of each group, shape (cells,). 1-Lipschitz in each cell: a unit adds at most one."""
     n_units = int(units.max(initial=-1)) + 1
     if groups is None:
         groups = np.zeros(len(units), dtype=np.int64)
@@ -247,7 +246,7 @@ def _smallest_in_rounds(buckets: Codes, sizes: Codes, hashes: Hashes, most: int)
     """
     positions = np.uint64(
         (1 << len(buckets).bit_length()) - 1
-    )  # more than any position, so that no row has the largest number
+    )  # above any position, so that no row has the largest number
     left = hashes & ~positions
     left |= np.arange(len(buckets), dtype=np.uint64)
     chosen = []

@@ -62,8 +62,7 @@ def aggregate(kind: str, groups: Numbers, n: int, vector: Vector | None, result:
 
 
 def aggregate_cells(kind: AggregateFunction, groups: Numbers, n: int, vector: Vector, result: Type) -> Vector:
-    """Compute aggregates without a kernel: the function's own value of each group's cells, numbers in ascending
-    order."""
+    """Compute aggregates without a kernel: the function's value of each group's cells, numbers in ascending order."""
     assert kind.of_cells is not None  # other functions are rejected earlier
     groups, values = _present(groups, vector)
     values = _comparable(values)
@@ -177,8 +176,7 @@ def _largest(groups: Numbers, counts: Numbers, values: Array) -> Array:
 
 
 def _comparable(values: Array) -> Array:
-    """Return reals with a single zero, since otherwise the order of rows decides between equal cells; booleans as
-    integers."""
+    """Return reals with one zero, since the order of rows decides between equal cells; booleans as integers."""
     return values + 0.0 if values.dtype.kind == "f" else values.astype(np.int64, copy=False)
 
 

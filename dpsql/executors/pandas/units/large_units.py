@@ -9,9 +9,8 @@ of them. So the final rows can be chosen from the ones kept in each block. Ties 
 in which blocks come. So the kept rows are a function of the unit's rows and the key, as `bounding` requires, and do not
 depend on the block size.
 
-All rows are needed at once if a unit's rows are the subject of EXISTS or IN, the right side of a join, grouped, or in
-windows. A unit with more than `MOST_WHOLE` such rows, after a join, is dropped from the answer; this depends only on
-its own rows.
+All rows of a unit are needed at once inside EXISTS or IN, right of a join, in groups, or in windows. If a join makes
+more than `MOST_WHOLE` of them there, the unit is dropped from the answer; this depends only on its own rows.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ from dpsql.schema.frozen import dataclass
 
 Hashes = NDArray[np.uint64]
 MOST_WHOLE = 1 << 22
-"""Most rows of one unit that are held at once. Every slice holds fewer, so the same units are dropped for any slice
-size."""
+"""Most rows of one unit that are held at once. Every slice holds fewer, so slice sizes do not affect dropped units."""
 
 
 class Run(Protocol):

@@ -49,8 +49,7 @@ class DistinctTotal(Accumulator):
 
 
 class UnitSum(Accumulator):
-    """Accumulates a part over units, one number per unit and group: rows are gathered by block and summed at the
-    end."""
+    """Accumulates a part over units, one number per unit and group: gathers rows by block and sums them at the end."""
 
     def __init__(
         self, part: CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits, chosen: UnitRows, cells: int
@@ -138,7 +137,7 @@ class PairSum(Accumulator):
 
 
 def _summed_by_pairs(part: Part, chosen: UnitRows) -> LatticeSum | None:
-    """Return the values that a part sums inside units, or None if 64 bits may be too few for a unit's sum."""
+    """Return the values that a part sums inside units, if each unit's sum fits 64 bits, otherwise None."""
     if not isinstance(part, UnitTotal | UnitMean) or not isinstance(part.of, LatticeSum):
         return None
     largest = max(abs(part.of.least), abs(part.of.most))
@@ -150,9 +149,7 @@ def unit_sum_of(part: Part, cells: int, rows: Relation, chosen: UnitRows | None)
     if isinstance(part, CountDistinct):
         return DistinctTotal(DistinctPart(part, cells, rows))
     assert chosen is not None  # parts over units need them
-    assert isinstance(
-        part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits
-    )  # other parts have their own accumulators
+    assert isinstance(part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits)  # others have their own
     if chosen.by_pairs and isinstance(part, CountUnits) and part.present is None:
         return PairCount(chosen, cells)
     of = _summed_by_pairs(part, chosen)

@@ -40,8 +40,8 @@ def _runs(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class FrameBounds:
-    """The frame of each place: from `low` to before `high`. numbers: the order values of a RANGE frame, by place,
-    ascending."""
+    """The frame of each place: from `low` to before `high`. numbers: ascending order values of a RANGE frame, by
+    place."""
 
     def __init__(self, layout: Layout, frame: Frame, numbers: Callable[[], Vector]) -> None:
         self.layout = layout
@@ -65,8 +65,8 @@ class FrameBounds:
         return low, high
 
     def _reach(self, by: float, numbers: Callable[[], Vector], *, after: bool) -> Numbers:
-        """Return the first place of the partition whose value is at least (`after`: above) the current one plus `by`.
-        The frame of a NULL is its peers, and no other frame includes NULLs."""
+        """Return the first place of the partition whose value is at least (`after`: above) the current one plus `by`. A
+        NULL reaches only its peers, and a number reaches no NULL."""
         layout, cells = self.layout, numbers()
         valid = cells.where_valid()
         low, high = _without_nulls(layout, valid)
@@ -84,8 +84,7 @@ class FrameBounds:
         return np.where(valid, low, layout.after_peers if after else layout.first_peer)
 
     def first(self, argument: Vector, call: WindowCall) -> Numbers:
-        """Return the place of the first row of each frame (the first that is not NULL, if NULLs are ignored); -1:
-        none."""
+        """Return the place of each frame's first row (of those that are not NULL, if NULLs are ignored); -1: none."""
         if not call.ignore_nulls or argument.valid is None:
             return np.where(self.low < self.high, self.low, -1)
         some, before = present(argument.valid)

@@ -88,8 +88,7 @@ class _Work:
         return self._layouts[key]
 
     def _made_layout(self, partition: tuple[Expr, ...], order: tuple[WindowOrder, ...]) -> Layout:
-        """Lay out rows by unit and partition, then by order; peers by the tie-breakers, which are only compared for
-        them."""
+        """Lay out rows by unit and partition, then by order; peers by the tie-breakers, which only peers need."""
         assert self.rows.units is not None  # as above
         keys = [key_codes(GroupKey(expr, None), self.rows) for expr in partition]
         codes = [self.rows.units.numbers().astype(np.int64), *(key.read(0, self.rows.rows) for key in keys)]

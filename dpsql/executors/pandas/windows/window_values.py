@@ -95,8 +95,7 @@ def _extreme(name: str, frame: FrameBounds, argument: Vector) -> Array:
 
 
 def _of_sums(name: str, frame: FrameBounds, values: Numbers, counts: Numbers) -> Array:
-    """Sum whole numbers exactly in two halves, as high * 2^32 + low. Running sums of fewer than 2^31 rows overflow
-    neither half."""
+    """Sum whole numbers exactly in halves, as high * 2^32 + low. Sums of fewer than 2^31 rows overflow neither half."""
     high, low = frame.between(_running(values >> _LIMB)), frame.between(_running(values & _LOW))
     high, low = high + (low >> _LIMB), low & _LOW
     if name == "AVG":
