@@ -26,9 +26,9 @@ class Executor(Protocol):
     """Runs exact plans over its tables."""
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
-        """Return the exact integers of a plan. Raises nothing that depends on rows. `key`: 32 random bytes that decide
-        which rows of a unit beyond its contribution bounds are dropped. Any key is equally private; a fresh one favours
-        no row."""
+        """Return the exact integers of a plan; raises nothing that depends on rows. `key`: 32 random bytes that decide
+        which rows of a unit beyond its contribution bounds are dropped. Any key is as private; a fresh one favours no
+        row."""
 
 
 class Store(Protocol):
@@ -110,8 +110,7 @@ def engine_of(source: object) -> Engine | None:
 
 
 def public_frame(source: object) -> object:
-    """Return a public table as the DataFrame passed to any engine, of at most MOST_PUBLIC rows. Raises
-    InvalidSchema."""
+    """Return a public table as the DataFrame for any engine, of at most MOST_PUBLIC rows. Raises InvalidSchema."""
     engine = engine_of(source)
     return source if engine is None or engine is PANDAS else engine.public_frame(source, MOST_PUBLIC)
 

@@ -174,7 +174,7 @@ def limbs_of_key(key: GroupKey) -> Limbs:
 
 
 def contributed(plan: ExactPlan) -> tuple[HashInput, ...]:
-    """Return a row's contributions to the parts and grids of a plan without its group, in an order common to all
+    """Return a row's contributions to parts and grids of a plan, without its group, in the same order on all
     engines."""
     readings: dict[HashInput, None] = {}
     for part in (*plan.parts, *plan.grids):

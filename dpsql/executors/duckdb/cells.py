@@ -45,8 +45,8 @@ def _name(name: str) -> str:
 
 
 def _cell(name: str, stored: str) -> str:
-    """Return a stored cell. A DECIMAL in a Parquet file can exceed its type's digits, which can make DuckDB fail:
-    NULL."""
+    """Return a stored cell; NULL for a DECIMAL with more digits than its type, on which DuckDB can fail (in
+    Parquet)."""
     if kind_of(stored) != "DECIMAL":
         return _name(name)
     digits, places = _digits_of(stored)

@@ -68,8 +68,7 @@ class DuckDBExecutor:
         try:
             return self._answers(plan, key, stores, sources, early=True)
         except Exception as error:
-            # Groups of cells, or rows of units, may exceed memory. Then keys are looked up by row, in more passes over
-            # units.
+            # Groups of cells, or rows of units, may exceed memory. Then keys are looked up by row, with more passes.
             if not _of_memory(error):
                 raise
         return self._with_less(plan, key, stores, sources)

@@ -56,8 +56,7 @@ class Groups:
 
 
 def group_rows(plan: ExactPlan, rows: Relation, codes: list[KeyCodes] | None = None) -> Groups:
-    """Return the plan's groups over its source's rows: all combinations of keys (or of `codes`), or those that
-    occur."""
+    """Return the plan's groups over its source's rows: all combinations of keys (or `codes`), or those that occur."""
     keys = [key_codes(key, rows) for key in plan.keys] if codes is None else codes
     cells = 1
     for key in keys:

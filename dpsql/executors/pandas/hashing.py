@@ -124,8 +124,7 @@ def _occurring(codes: NDArray[np.int32 | np.int64], size: int) -> NDArray[np.int
 def _gathered(
     hashed: HashedRows, entries: NDArray[np.int64], codes: NDArray[np.int32 | np.int64], size: int
 ) -> HashedRows:
-    """Gather the polynomials of entries by code. Both lanes are packed into one number, to read the table once per
-    row."""
+    """Gather the polynomials of entries by code. Both lanes are packed into one number, read once per row."""
     table = np.zeros(size, dtype=np.uint64)
     table[entries] = hashed.lanes[0] << np.uint64(_BITS) | hashed.lanes[1]
     lanes = np.empty((2, len(codes)), dtype=np.uint64)

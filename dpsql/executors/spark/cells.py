@@ -182,8 +182,7 @@ def identity_text(text: str, stored: str, wanted: Type, zone: str | None = None)
 
 
 def brought_identity_text(name: str) -> str:
-    """Return a number's identity from its text by `exact_values.canonical`: doubles with the digits that Spark
-    writes."""
+    """Return a number's identity from its text by `exact_values.canonical`: doubles with Spark's digits."""
     double = f"CAST(substring({name}, 2) AS DOUBLE)"
     return f"CASE WHEN {name} LIKE '~%' THEN {_fewest_digits(double)} ELSE {name} END"
 

@@ -119,7 +119,7 @@ def _new_client(session: Any) -> Any:
 
 
 def _settle(own: Any, owners: Any) -> None:
-    """Apply a separate session's settings: no Spark SQL settings of the owner or the cluster, except of work and
+    """Apply a separate session's settings: of the owner's and the cluster's for Spark SQL only those of work and
     data."""
     work = {name: value for name, value in owners.conf.getAll.items() if name.startswith(_OF_WORK)}
     wanted = {**work, **SETTINGS}

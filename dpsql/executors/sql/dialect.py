@@ -49,7 +49,7 @@ class Dialect(Protocol):
         """The type of whole numbers that may exceed 64 bits."""
 
     def total(self, text: str, most: int, where: str = "") -> str:
-        """Return the exact sum of 64-bit whole numbers of at most `most`, as `wide`; where: the aggregate's FILTER
+        """Return the exact sum of 64-bit whole numbers up to `most`, as `wide`; where: the aggregate's FILTER
         clause."""
 
     def quotient(self, text: str, by: str) -> str:
@@ -92,8 +92,7 @@ class Dialect(Protocol):
         """A template: a stored text, or NULL if its bytes are invalid; None if an engine's texts are always valid."""
 
     def place_in(self, values: Sequence[Key], kind: Type, value: str) -> str | None:
-        """Return the place of a value, a column, in a searched list, from 0, NULL for none; None if lists are
-        joined."""
+        """Return the place of a value, a column, in a searched list, from 0, or NULL; None if lists are joined."""
 
     def greatest_below(self, rows: str, edges: str, value: str, edge: str) -> str:
         """Return rows joined with the row of `edges` that has the greatest edge less than the value; without a match if

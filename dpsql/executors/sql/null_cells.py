@@ -9,8 +9,7 @@ from dpsql.plan.expressions import Call, Expr
 
 
 def of_values(part: CellPart, values: Mapping[Expr, str]) -> CountRows | LatticeSum | str | None:
-    """Return a part of a cell as one over all rows, or its text; None for other cells. values: expressions in
-    columns."""
+    """Return a part of a cell as one over all rows, or its text; None for other cells. values: available columns."""
     value = _value(part.alternatives)
     if value is None or value not in values:
         return None

@@ -72,8 +72,7 @@ def _groups(
 
 
 def _summed(cells: NDArray[Any], answer: Answer, sections: Sequence[tuple[Section, Rows, Rows]]) -> NDArray[Any]:
-    """Add the integers of parts by group to cells of 0, as int64 if they fit. sections: with row positions and
-    groups."""
+    """Add the integers of parts by group to cells of 0, as int64 if they fit. sections: with rows and their groups."""
     wide = any(each.dtype == object for each in answer.numbers)
     parts = cells.astype(object) if wide else cells
     for section, rows, groups in sections:

@@ -8,7 +8,7 @@ from dpsql.schema.zones import offsets_of
 
 
 def offset_text(instant: str, zone: str, constant: Callable[[int], str], offset: Callable[[int], str]) -> str:
-    """Return the offset of a zone's clocks at an instant. constant, offset: write an instant and an offset, in
+    """Return the offset of a zone's clocks at an instant. constant, offset: write instants and offsets in
     microseconds."""
     table = offsets_of(zone)
 

@@ -162,8 +162,7 @@ class ColumnStore:
         return self._converted[name]
 
     def _enforced(self, column: ColumnSchema, read: Reader) -> Reader:
-        """Return the reader with the declarations enforced. Stops checking once all rows are known to be within the
-        bounds."""
+        """Return the reader with the declarations enforced; stops checking once all rows are known to be inside."""
         inside = _InBoundsRows(self.rows)
 
         def enforced(start: int, stop: int) -> Vector:

@@ -68,8 +68,7 @@ def encode(
 
 
 def codes_of(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """Return a code for each cell, and the codes' values. Objects are coded by their texts, never hashed or
-    compared."""
+    """Return a code for each cell, and the codes' values. Objects are coded by their texts and never hashed."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         categories = series.cat.categories
         if has_labels(series.dtype):
@@ -100,8 +99,7 @@ def _is_of_numbers(dtype: object) -> bool:
 
 
 def _codes_of_dictionary(series: pd.Series) -> tuple[Codes, pd.Series]:
-    """Return the codes of an Arrow dictionary, and its chunks' concatenated values, which may be numbered
-    differently."""
+    """Return the codes of an Arrow dictionary, and its chunks' values, which may be numbered differently."""
     dtype, array = cast(Any, series.dtype), cast(Any, series.array)
     codes, values = _codes_of_dictionary_chunks(array.__arrow_array__().chunks)
     none = pd.Series([], dtype=pd.ArrowDtype(dtype.pyarrow_dtype.value_type))

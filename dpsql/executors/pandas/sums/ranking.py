@@ -32,8 +32,7 @@ def span(numbers: Numbers) -> tuple[int, int]:
 
 
 def shifted(vector: Vector) -> tuple[Numbers, int]:
-    """Return numbers as codes 0 .. size - 1 with size <= LARGEST, equal just if the numbers are; NULL's is
-    arbitrary."""
+    """Return numbers as codes 0 .. size - 1 with size <= LARGEST, equal just if numbers are; NULL's is arbitrary."""
     values = vector.values if vector.valid is None else vector.values[vector.valid]
     if len(values) == 0:
         return np.zeros(len(vector), dtype=np.int64), 1

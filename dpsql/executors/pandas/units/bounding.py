@@ -244,9 +244,7 @@ def _smallest_in_rounds(buckets: Codes, sizes: Codes, hashes: Hashes, most: int)
     A row is represented by one number: the first bits of its hash, then its position. This orders rows by hash and then
     position, unless a row shares the first bits of the last chosen hash but has another hash. Then all rows are sorted.
     """
-    positions = np.uint64(
-        (1 << len(buckets).bit_length()) - 1
-    )  # above any position, so that no row has the largest number
+    positions = np.uint64((1 << len(buckets).bit_length()) - 1)  # so that no row has the largest number
     left = hashes & ~positions
     left |= np.arange(len(buckets), dtype=np.uint64)
     chosen = []

@@ -40,8 +40,7 @@ def _runs(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class FrameBounds:
-    """The frame of each place: from `low` to before `high`. numbers: ascending order values of a RANGE frame, by
-    place."""
+    """The frame of each place: from `low` to before `high`. numbers: ascending order values of a RANGE frame."""
 
     def __init__(self, layout: Layout, frame: Frame, numbers: Callable[[], Vector]) -> None:
         self.layout = layout
