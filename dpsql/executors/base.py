@@ -23,7 +23,7 @@ from dpsql.schema.declaration import StoredColumn
 
 
 class Executor(Protocol):
-    """Runs exact plans over its tables."""
+    """Executor of exact plans over its tables."""
 
     def execute(self, plan: ExactPlan, key: bytes = NO_KEY) -> ExactTable:
         """Return the exact integers of a plan; raises nothing that depends on rows. `key`: 32 random bytes that decide

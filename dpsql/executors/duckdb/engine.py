@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DuckDBEngine:
-    """Reads Parquet files, DuckDB databases and results of owners' programs in its own instance; DataFrames too if
-    `engine="duckdb"` is chosen."""
+    """Engine for Parquet files, DuckDB databases and results of owners' programs, in its own instance; for DataFrames
+    too if `engine="duckdb"` is chosen."""
 
     resources: Resources = ITSELF
     name = "duckdb"

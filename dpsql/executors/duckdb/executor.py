@@ -37,7 +37,8 @@ TIMES_AGAIN = 8
 
 
 class DuckDBExecutor:
-    """Runs plans over stores, by table name. sources: the ones opened for the query; None: each run opens its own."""
+    """Executor of plans over stores, by table name. sources: the ones opened for the query; None: each run opens its
+    own."""
 
     def __init__(self, stores: Stores, resources: Resources = ITSELF, sources: OpenSources | None = None) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}

@@ -19,7 +19,7 @@ from dpsql.sources.frames import stored_columns
 
 
 class PandasEngine:
-    """Reads DataFrames in this process. Lacks no feature."""
+    """Engine for DataFrames in this process. Lacks no feature."""
 
     name = "pandas"
 

@@ -23,7 +23,7 @@ BLOCK = 32_768
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Reads the columns of some expressions, including synthetic ones for looked-up parts, and computes shared
+    """Reader of the columns of some expressions, including synthetic ones for looked-up parts; computes shared
     subexpressions once per block."""
 
     rows: Relation

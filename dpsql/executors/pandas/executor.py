@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PandasExecutor:
-    """Runs plans over column stores, by table name."""
+    """Executor of plans over column stores, by table name."""
 
     def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
         self.stores = stores

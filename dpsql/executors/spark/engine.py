@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Reads Spark frames in a separate session next to theirs; if chosen, also Parquet files and DataFrames."""
+    """Engine for Spark frames, in a separate session next to theirs; if chosen, also for Parquet files and
+    DataFrames."""
 
     name = "spark"
 

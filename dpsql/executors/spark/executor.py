@@ -25,7 +25,7 @@ Tables = Mapping[str, SparkTable | TransferredTable]
 
 
 class SparkExecutor:
-    """Runs plans over stores, by table name."""
+    """Executor of plans over stores, by table name."""
 
     def __init__(self, stores: Mapping[str, SparkStore | TransferredStore]) -> None:
         self.stores = {name.casefold(): store for name, store in stores.items()}

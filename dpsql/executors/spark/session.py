@@ -137,7 +137,7 @@ def _settle(own: Any, owners: Any) -> None:
 
 
 class _Silence(logging.Filter, threading.local):
-    """Drops all records of threads that run a statement."""
+    """Filter that drops all records of threads that run a statement."""
 
     depth = 0
 

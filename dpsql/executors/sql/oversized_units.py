@@ -41,7 +41,7 @@ def _whole(source: Source) -> Iterator[Source]:
 
 
 class WholeRows:
-    """Finds such units of a statement. `named`: its table expressions by name, each over those before it."""
+    """Finder of such units in a statement. `named`: its table expressions by name, each over those before it."""
 
     def __init__(self, writer: Writer, named: dict[str, str]) -> None:
         self.writer = writer

@@ -54,8 +54,8 @@ class Names:
 
 
 class Writer:
-    """Writes expressions over rows. Repeated subexpressions first become columns of a subquery, so that no text grows
-    exponentially and nothing is computed twice."""
+    """Writer of expressions over rows. Repeated subexpressions first become columns of a subquery, so that no text
+    grows exponentially and nothing is computed twice."""
 
     def __init__(self, dialect: Dialect, names: Names) -> None:
         self.dialect = dialect
@@ -134,7 +134,7 @@ class Writer:
 
 
 class _Sharing:
-    """Finds the calls that occur repeatedly in a text, or too deep."""
+    """Finder of calls that occur repeatedly in a text, or too deep."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect

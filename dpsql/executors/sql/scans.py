@@ -20,7 +20,7 @@ _BLANK: Mapping[Type, Key] = {Type.REAL: 0.0, Type.BOOLEAN: False, Type.TEXT: ""
 
 
 class Scans:
-    """Writes scans over stored tables, by folded name. `read`: the columns of the plan that are read; units: whether
+    """Writer of scans over stored tables, by folded name. `read`: the columns of the plan that are read; units: whether
     rows that are their own units are numbered."""
 
     def __init__(

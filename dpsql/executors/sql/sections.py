@@ -28,8 +28,8 @@ def sections_of(plan: ExactPlan) -> tuple[Section, ...]:
 
 @dataclass(frozen=True, repr=False)
 class SectionWriter:
-    """Writes sections over a table of rows, with the names of their keys and of their unit; conditions: those of rows
-    that count in parts of rows."""
+    """Writer of sections over a table of rows, with the names of their keys and of their unit; conditions: those of
+    rows that count in parts of rows."""
 
     plan: ExactPlan
     sums: Sums

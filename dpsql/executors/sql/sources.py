@@ -39,8 +39,8 @@ from dpsql.schema.units import Unit
 
 
 class Sources:
-    """Writes sources over stored tables, by folded name. `read`: the columns of the plan that are read. `key`: of the
-    hash that selects the kept rows of a unit."""
+    """Writer of sources over stored tables, by folded name. `read`: the columns of the plan that are read. `key`: of
+    the hash that selects the kept rows of a unit."""
 
     def __init__(
         self,

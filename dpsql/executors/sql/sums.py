@@ -44,7 +44,8 @@ def with_moments(
 
 @dataclass(frozen=True, repr=False)
 class Sums:
-    """Writes parts of rows over their columns. shifted: whether the origin is subtracted from sums, not from values."""
+    """Writer of parts of rows over their columns. shifted: whether the origin is subtracted from sums, not from
+    values."""
 
     columns: Contributions
     moments: Mapping[Moment, str]

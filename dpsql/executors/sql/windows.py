@@ -68,7 +68,7 @@ def _tie(expr: Expr, rows: Rows, writer: Writer) -> list[str]:
 
 
 class _Call:
-    """Writes one call over rows; adds the columns that it needs to `rows`."""
+    """Writer of one call over rows; adds the columns that it needs to `rows`."""
 
     def __init__(self, call: WindowCall, ties: Sequence[str], rows: Rows, writer: Writer) -> None:
         self.call = call

@@ -73,7 +73,7 @@ def both(a: Bools | None, b: Bools | None) -> Bools | None:
 
 
 class Accumulator:
-    """Accumulates one part. `read`: its expressions' values in the block; `seen`: the block's rows in each group."""
+    """Accumulator of one part. `read`: its expressions' values in the block; `seen`: the block's rows in each group."""
 
     def add(self, block: Block, read: Mapping[Expr, Vector], seen: NDArray[np.int64]) -> None:
         """Add a block."""
@@ -89,7 +89,7 @@ class Accumulator:
 
 
 class RowCount(Accumulator):
-    """Accumulates a CountRows."""
+    """Accumulator of a CountRows."""
 
     def __init__(self, part: CountRows, cells: int) -> None:
         self.part = part
@@ -105,7 +105,7 @@ class RowCount(Accumulator):
 
 
 class Sum(Accumulator):
-    """Accumulates a LatticeSum. int64 partial sums are moved to Python integers before they could exceed 2^62. Large
+    """Accumulator of a LatticeSum. int64 partial sums are moved to Python integers before they could exceed 2^62. Large
     numbers, of which few would exceed it, are summed in two halves."""
 
     def __init__(self, part: LatticeSum, cells: int) -> None:
@@ -149,7 +149,7 @@ def _high_half(part: LatticeSum) -> LatticeSum:
 
 
 class MomentSum(Accumulator):
-    """Accumulates products of values, or shares of rows: each below 2^45, like those of a sum."""
+    """Accumulator of products of values, or shares of rows: each below 2^45, like those of a sum."""
 
     def __init__(self, part: LatticeProduct | LatticeShare, cells: int, division: Division) -> None:
         self.part = part

@@ -67,7 +67,7 @@ class CellNumbers:
 
 
 class CellSum(Accumulator):
-    """Accumulates a CellPart: its part, over the rows of the cell."""
+    """Accumulator of a CellPart: its part, over the rows of the cell."""
 
     def __init__(self, part: CellPart, of: Accumulator, numbers: CellNumbers) -> None:
         self.part = part

@@ -34,8 +34,8 @@ _MOST = 1 << 20
 
 
 class Places:
-    """Counts the edges less than each value. Tables over buckets give a first guess; if the value does not lie between
-    the two edges of the guess, another method is used."""
+    """Counter of the edges less than each value. Tables over buckets give a first guess; if the value does not lie
+    between the two edges of the guess, another method is used."""
 
     def __init__(self, edges: Floats) -> None:
         self._edges = edges

@@ -33,7 +33,7 @@ _LARGEST_SUM = 2**62
 
 
 class DistinctTotal(Accumulator):
-    """Accumulates a CountDistinct."""
+    """Accumulator of a CountDistinct."""
 
     def __init__(self, part: DistinctPart) -> None:
         self.part = part
@@ -49,7 +49,8 @@ class DistinctTotal(Accumulator):
 
 
 class UnitSum(Accumulator):
-    """Accumulates a part over units, one number per unit and group: gathers rows by block and sums them at the end."""
+    """Accumulator of a part over units, one number per unit and group: gathers rows by block and sums them at the
+    end."""
 
     def __init__(
         self, part: CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits, chosen: UnitRows, cells: int
@@ -90,7 +91,7 @@ class UnitSum(Accumulator):
 
 
 class PairCount(Accumulator):
-    """Accumulates a CountUnits of all rows, from the pairs of units and groups found for other parts."""
+    """Accumulator of a CountUnits of all rows, from the pairs of units and groups found for other parts."""
 
     def __init__(self, chosen: UnitRows, cells: int) -> None:
         self.chosen, self.cells = chosen, cells
@@ -106,7 +107,7 @@ class PairCount(Accumulator):
 
 
 class PairSum(Accumulator):
-    """Accumulates a UnitTotal or UnitMean of values, from the pairs of units and groups. No sum exceeds 2^62: the
+    """Accumulator of a UnitTotal or UnitMean of values, from the pairs of units and groups. No sum exceeds 2^62: the
     number of rows of a pair is small enough for the size of a step."""
 
     def __init__(self, part: UnitTotal | UnitMean, of: LatticeSum, chosen: UnitRows, cells: int) -> None:
