@@ -1,4 +1,4 @@
-"""Between zero-concentrated and approximate differential privacy, always rounded to the safe side."""
+"""Conversion between zero-concentrated and approximate differential privacy, always rounded to the safe side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpsql.schema.memoization import remembered
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:
-    """A delta for which rho-zCDP implies (epsilon, delta)-DP: the least over alpha > 1 of
+    """Return a delta for which rho-zCDP implies (epsilon, delta)-DP: the minimum over alpha > 1 of
     exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha.
 
     Source: Canonne, Kamath, Steinke 2020, corollary 13. Any alpha gives a valid delta, so an inexact search stays
@@ -29,7 +29,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
 
 @remembered(1024)
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho (rounded down) for which rho-zCDP implies (epsilon, delta)-DP; delta > 0."""
+    """Return the largest rho (rounded down) for which rho-zCDP implies (epsilon, delta)-DP; delta > 0."""
     low, high = 0.0, float(epsilon) + 1.0
     goal = float(delta) * (1 - 1e-9)
     for _ in range(80):
@@ -39,7 +39,7 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
-    """An epsilon (rounded up) for which rho-zCDP implies (epsilon, delta)-DP; delta > 0."""
+    """Return an epsilon (rounded up) for which rho-zCDP implies (epsilon, delta)-DP; delta > 0."""
     if not rho:
         return Fraction(0)
     goal = float(delta) * (1 - 1e-9)

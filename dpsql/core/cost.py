@@ -1,4 +1,4 @@
-"""What a step costs, in the coins of both filters: an (epsilon, delta) pair, and zero-concentrated privacy."""
+"""The privacy cost of a step, in the units of both filters: an (epsilon, delta) pair, and zCDP."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dpsql.errors import InvalidPrivacyParameter
 from dpsql.schema.frozen import dataclass
 
 _MOST_BITS = 512
-"""A rho with a longer denominator is rounded up, by less than 2^-200, so that sums of many stay short."""
+"""A rho with a longer denominator is rounded up, by less than 2^-200, so that sums of many rhos stay short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one step, or a row of steps, costs.
+    """The privacy cost of one step, or of a sequence of steps.
 
-    epsilon: None where a step has no finite one (noise asked for by rho); delta: its delta with that epsilon; rho: its
-    zero-concentrated loss; hidden: the part of delta that stays under zCDP too (groups hidden by a threshold).
+    epsilon: None if the step has no finite epsilon (noise requested by rho); delta: the delta for that epsilon; rho:
+    the zCDP loss; hidden: the part of delta that remains under zCDP (groups hidden by a threshold).
 
-    The promise, for neighbours with outputs P and Q, either way round: there is a part A of P, 0 <= A <= P, with
-    mass(P - A) <= delta and A <= e^epsilon Q; and one with mass(P - A') <= hidden, A <= A' and Renyi moments
-    sum_y A'(y)^a Q(y)^(1 - a) <= exp(a (a - 1) rho) for all a > 1. `filters` proves what sums of it mean.
+    The guarantee, for neighbours with outputs P and Q, in either order: there is a part A of P, 0 <= A <= P, with
+    mass(P - A) <= delta and A <= e^epsilon Q; and a part A' with mass(P - A') <= hidden, A <= A' and Renyi moments
+    sum_y A'(y)^a Q(y)^(1 - a) <= exp(a (a - 1) rho) for all a > 1. `filters` proves what sums of costs guarantee.
       - A step that is (epsilon, delta)-DP costs (epsilon, delta, epsilon^2 / 2, delta): it is (1 - delta) P' + delta
         P'' against (1 - delta) Q' + delta Q'' with P', Q' within e^+-epsilon of each other (Kairouz, Oh, Viswanath
         2015, theorem 3.3), and epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 3.3); A = A' = (1 -
         delta) P'.
       - A step of Gaussian noise that is rho-zCDP, and so (epsilon, delta)-DP, costs (epsilon, delta, rho, 0): A' = P,
         A = min(P, e^epsilon Q).
-      - Steps one after the other add up coordinate by coordinate: the parts multiply along each path.
+      - The costs of consecutive steps add up coordinate by coordinate: the parts multiply along each path.
     """
 
     epsilon: Fraction | None
@@ -52,7 +52,7 @@ class Cost:
 
     @classmethod
     def of(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> Cost:
-        """The cost of an (epsilon, delta)-DP step, of whatever kind."""
+        """Return the cost of any (epsilon, delta)-DP step."""
         return cls(epsilon, delta, epsilon * epsilon / 2, delta)
 
     def __add__(self, other: Cost) -> Cost:
@@ -67,12 +67,12 @@ class Cost:
         )
 
     def times(self, count: int) -> Cost:
-        """The cost of so many such steps."""
+        """Return the cost of `count` such steps."""
         epsilon = None if self.epsilon is None else self.epsilon * count
         return Cost(epsilon, self.delta * count, self.rho * count, self.hidden * count)
 
     def join(self, other: Cost) -> Cost:
-        """The larger of each coordinate: what a unit costs that is in one of two parts, whichever it is."""
+        """Return the maximum of each coordinate: the cost for a unit that is in either of two parts."""
         finite = self.epsilon is not None and other.epsilon is not None
         return Cost(
             max(self.epsilon, other.epsilon) if finite else None,  # type: ignore[type-var]
@@ -87,11 +87,11 @@ class Cost:
 
     @property
     def pair(self) -> PrivacyLoss | None:
-        """The (epsilon, delta) pair; None where there is none."""
+        """The (epsilon, delta) pair; None if epsilon is not finite."""
         return None if self.epsilon is None else PrivacyLoss(self.epsilon, min(Fraction(1), self.delta))
 
     def within(self, allowed: PrivacyLoss) -> bool:
-        """Whether the (epsilon, delta) pair is at most that."""
+        """Return whether the (epsilon, delta) pair is at most `allowed`."""
         return self.pair is not None and self.pair.within(allowed)
 
     def __str__(self) -> str:
@@ -103,11 +103,11 @@ FREE = Cost(Fraction(0))
 
 
 def total_of(start: Cost, costs: Sequence[Cost]) -> Cost:
-    """`start` and the costs one after the other, as `+` adds them, to the last digit.
+    """Return `start` plus the costs in order, exactly as `+` adds them.
 
-    Equal steps are many in a ledger, so each different one is multiplied. The order matters in one case alone: where a
-    rho becomes so long that it is rounded. Each sum on the way has a denominator that divides the least common multiple
-    of all; while that is short nothing is rounded on any way, and where it is not, the steps are added one by one.
+    A ledger has many equal steps, so each distinct cost is multiplied by its count. The order matters only if a rho
+    becomes so long that it is rounded. Every partial sum has a denominator that divides the least common multiple of
+    all denominators. While that is short, no order rounds; otherwise the steps are added one by one.
     """
     if not costs:
         return start
@@ -130,7 +130,7 @@ def total_of(start: Cost, costs: Sequence[Cost]) -> Cost:
 
 
 def _sum(start: Fraction, numbers: Sequence[Fraction], times: Sequence[int]) -> Fraction:
-    """start + numbers, each so many times."""
+    """Return start plus the sum of numbers[i] * times[i]."""
     whole = math.lcm(start.denominator, *(each.denominator for each in numbers))
     steps = start.numerator * (whole // start.denominator)
     for each, count in zip(numbers, times, strict=True):

@@ -1,11 +1,11 @@
-"""Measurements: the one way out of exact integers.
+"""Measurements: the only way out of the exact integers.
 
-A release is a tuple of measurements: a search for bounds, noise on coordinates, a selection of groups, a choice on a
-grid, a hierarchy of levels. Each says how far a unit moves what it is of (`reach`) and what it costs, and `run`s over
-the exact integers and what those before it have found: by adaptive composition a release costs their sum (`core.cost`
-has what sums promise). Nothing is found but by them, save what neighbours have in common: a coordinate that has noise
-to come is 0 until it has been measured. Nobody asks which kind one is: whoever explains, tries or repeats a release
-goes through all, and each says of itself what there is to say (`MeasurementNotes`).
+A release is a tuple of measurements: a search for bounds, noise on coordinates, partition selection, a choice on a
+grid, a hierarchy of levels. Each states its sensitivity (`reach`) and its cost. Each `run`s over the exact integers and
+the results of the measurements before it: by adaptive composition a release costs their sum (`core.cost` states what
+sums guarantee). Only measurements produce results, except for data that all neighbours have in common: a coordinate
+that will get noise is 0 until it has been measured. Callers that explain, dry-run or repeat a release do not test for
+the kind of a measurement: each describes itself (`MeasurementNotes`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpsql.schema.intervals import Interval
 
 @dataclass(frozen=True, repr=False)
 class Exact:
-    """What measurements are of: an executor's table, private, its coordinates, (coordinates, groups), in steps, and the
+    """The private input of measurements: an executor's table, its coordinates (coordinates, groups) in steps, and the
     plan's keys."""
 
     table: ExactTable
@@ -46,8 +46,8 @@ class Exact:
 
 @dataclass(frozen=True, repr=False)
 class MeasuredValues:
-    """What measurements have found so far: a vector for each key, coordinates of shape (coordinates, groups), in steps,
-    and chosen values. `shown`: the numbers of its groups in the exact table. Groups are for nobody to see until all
+    """The results of measurements so far: a vector for each key, coordinates of shape (coordinates, groups) in steps,
+    and chosen values. `shown`: the indices of its groups in the exact table. The groups are private until all
     measurements have run."""
 
     keys: tuple[Vector, ...]
@@ -55,19 +55,19 @@ class MeasuredValues:
     shown: NDArray[np.int64]
     chosen: tuple[NDArray[np.float64], ...] = ()
     precisely: Callable[[], NDArray[Any]] | None = None
-    """The coordinates as fractions, where they are estimates in doubles."""
+    """Returns the coordinates as fractions, where `steps` holds estimates in doubles."""
     bounds: tuple[Interval, ...] = ()
-    """Those that were chosen, of each column that was searched."""
+    """The chosen bounds of each column that was searched."""
 
     @classmethod
     def common(cls, exact: Exact, noisy: Collection[int]) -> MeasuredValues:
-        """What neighbours have in common: all coordinates but the `noisy` ones, which are 0."""
+        """Return what neighbours have in common: all coordinates, with the `noisy` ones set to 0."""
         steps = exact.steps.copy()
         steps[list(noisy)] = 0
         return cls(exact.table.keys, steps, np.arange(exact.table.groups))
 
     def only(self, shown: NDArray[np.int64]) -> MeasuredValues:
-        """Some of its groups, not in the order in which rows came."""
+        """Return the given groups only, in an order independent of the order of rows."""
         shown = shown[order_of((), [key.at(shown) for key in self.keys], len(shown))]
         keys = tuple(_without_trace(key.at(shown)) for key in self.keys)
         return replace(self, keys=keys, steps=self.steps[:, shown], shown=self.shown[shown])
@@ -75,7 +75,7 @@ class MeasuredValues:
 
 @dataclass(frozen=True, slots=True)
 class Laws:
-    """What a trial has in the place of laws: of noise on coordinates, of what chooses groups, and what values."""
+    """The mechanisms of a dry run: for noise on coordinates, partition selection, and choices of values."""
 
     noise: Callable[[Any, tuple[int, ...]], Any]
     groups: Any
@@ -83,9 +83,9 @@ class Laws:
 
 
 class MeasurementDescription(NamedTuple):
-    """What there is to tell of a measurement: its noise on coordinates, of all rows alike; how it chooses groups; its
-    levels, which have rows and noise of their own; how it chooses values, and bounds; and the integers of its own that
-    it is of, before the release's are known: of these it runs by itself."""
+    """The parts of a measurement that explanations read: noise on coordinates over all rows; partition selections;
+    levels, which have rows and noise of their own; choices of values; searches for bounds; and the plans of integers
+    that it measures separately, before those of the release are known."""
 
     shares: tuple[Share, ...] = ()
     selections: tuple[ShownGroups, ...] = ()
@@ -96,7 +96,7 @@ class MeasurementDescription(NamedTuple):
 
 
 class MeasurementNotes(Protocol):
-    """What a measurement says of itself; by default nothing."""
+    """The self-description of a measurement; empty by default."""
 
     @property
     def told(self) -> MeasurementDescription:
@@ -104,20 +104,20 @@ class MeasurementNotes(Protocol):
 
     @property
     def drawn(self) -> tuple[Any, ...]:
-        """Its vectors of noise and its draws among exact counts, to be seen to be paid for (`core.payment`)."""
+        """The noise vectors and the choices among exact counts, for the check of charges (`core.payment`)."""
         return ()
 
     @property
     def asked(self) -> tuple[str, object]:
-        """What tells questions apart that it is for, and the word for it in their keys."""
+        """The name and the value with which the measurement distinguishes queries in cache keys."""
         return "", ()
 
     def with_laws(self, _laws: Laws) -> Any:
-        """The same by other laws, for trials over made-up rows alone: what it finds can be exact."""
+        """Return the measurement with other mechanisms, only for dry runs on synthetic rows: results can be exact."""
         return self
 
     def within(self, _most: int) -> Any:
-        """The same where keys have no more than so many values each, for trials as well."""
+        """Return the same measurement for keys with at most `_most` values each, also for dry runs."""
         return self
 
 
@@ -126,22 +126,22 @@ class Measurement(MeasurementNotes, Protocol):
 
     @property
     def reach(self) -> object:
-        """How far one unit moves what it is of, in the terms of its law."""
+        """The sensitivity of the measured integers to one unit, in the terms of the mechanism."""
 
     @property
     def cost(self) -> Cost:
-        """What the ledger is charged."""
+        """The cost that the ledger is charged."""
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What it is told; nothing of what costs nothing."""
+        """The events that the ledger records; empty if the measurement is free."""
 
     def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
-        """What is found with it, fresh at each call."""
+        """Return the results with this measurement added, drawn afresh at each call."""
 
 
 def measured(measurements: Iterable[Measurement], exact: Exact, noisy: Collection[int] = ()) -> MeasuredValues:
-    """What is found by measurements, one after the other, the `noisy` coordinates by nothing else. The one way out."""
+    """Return the results of the measurements, run in order; only they set the `noisy` coordinates. The only way out."""
     found = MeasuredValues.common(exact, noisy)
     for measurement in measurements:
         found = measurement.run(exact, found)
@@ -149,15 +149,15 @@ def measured(measurements: Iterable[Measurement], exact: Exact, noisy: Collectio
 
 
 def costs_of(measurements: Iterable[Measurement]) -> tuple[Cost, tuple[Event, ...]]:
-    """What measurements cost together, and what the ledger is told."""
+    """Return the total cost of the measurements, and the events that the ledger records."""
     each = tuple(measurements)
     return sum((one.cost for one in each), FREE), tuple(event for one in each for event in one.events)
 
 
 @dataclass(frozen=True)
 class Share(MeasurementNotes):
-    """Noise on some coordinates: its law, what it protects, and what the ledger is told. `epsilon`: its part of what
-    the query may spend."""
+    """Noise on some coordinates: its distribution, the sensitivity it covers, and the ledger's event. `epsilon`: its
+    share of the epsilon that the query may spend."""
 
     reach: Reach
     noise: Noise
@@ -192,10 +192,10 @@ class Share(MeasurementNotes):
 
 
 class ShownGroups(MeasurementNotes):
-    """Which groups are shown: here all, which are public, at no cost. `hides`: groups of few units are not; `least`:
-    how many units the groups have at least that a law chooses by itself; `half`: with how many a group is shown about
-    every other time; `conditions`: which coordinate of a group has to reach how many steps, where noise decides;
-    `below`: with what chance one that is a step short of it is shown too."""
+    """Partition selection; this base class shows all groups, which are public, at no cost. `hides`: groups of few units
+    are hidden; `least`: the minimum number of units of a group that the mechanism itself selects; `half`: the number of
+    units at which a group is shown about half of the time; `conditions`: pairs (coordinate, steps that it must reach)
+    where noise decides; `below`: the probability that a group one step short is shown too."""
 
     hides = False
     word = "PUBLIC_GROUPS"
@@ -221,7 +221,7 @@ class ShownGroups(MeasurementNotes):
         return ()
 
     def chance(self, _units: int) -> float | None:
-        """The chance that a group of so many privacy units is shown; None when all groups are."""
+        """Return the probability that a group of so many privacy units is shown; None if all groups are shown."""
         return None
 
     def run(self, _exact: Exact, found: MeasuredValues) -> MeasuredValues:
@@ -230,13 +230,13 @@ class ShownGroups(MeasurementNotes):
 
 @dataclass(frozen=True)
 class GroupsByThreshold(ShownGroups):
-    """The groups whose noisy count, the coordinate `place`, reaches a height, and those that are a step short of it by
-    a coin each, which shows with the chance `below`; `noise` is that of the count, in which a unit makes `one_row`
-    steps at least and `most_of_a_unit` at most. `groups`: how many can come or go with a unit.
+    """Selects the groups whose noisy count, the coordinate `place`, reaches `height`. A group that is one step short is
+    shown with probability `below`. `noise` is that of the count, to which a unit adds at least `one_row` and at most
+    `most_of_a_unit` steps. `groups`: how many groups can appear or disappear with a unit.
 
-    These are shown with a chance of `delta`, all together (`core.selection.threshold`); all else is work on what has
-    paid for the noise, and coins that know no rows. Raises ValueError for a height or coins that show too often for
-    it."""
+    The probability that any of these is shown is at most `delta` (`core.selection.threshold`). The rest is
+    post-processing of the noisy count, with coins that do not depend on rows. Raises ValueError if the height and the
+    coins show groups too often for `delta`."""
 
     height: int
     place: int
@@ -297,7 +297,7 @@ class GroupsByThreshold(ShownGroups):
 
 @dataclass(frozen=True)
 class GroupsByChance(ShownGroups):
-    """The groups that a law chooses by their exact number of privacy units, which is the `part`."""
+    """Selects groups by their exact number of privacy units, the part `part`."""
 
     law: TruncatedGeometric
     part: int
@@ -344,7 +344,7 @@ ALL_SHOWN = ShownGroups()
 
 
 def _without_trace(key: Vector) -> Vector:
-    """The shown cells alone: that some other row had NULL there must not show in how they are held."""
+    """Drop the validity mask if all shown cells are valid: it would reveal that a hidden row has NULL."""
     if key.valid is None or key.valid.all():
         return Vector(key.values)
     return key

@@ -1,4 +1,4 @@
-"""Which parts of a declared partition a query reads: parallel composition across queries."""
+"""The parts of a declared partition that a query reads, for parallel composition across queries."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dpsql.plan.nodes import Scan, Source, filters_of, scans_of
 from dpsql.schema.columns import Type
 
 MOST_PARTS = 1000
-"""A query about more parts than this counts as one about everything."""
+"""A query about more parts than this is charged as a query about all rows."""
 
 
 def parts_of(source: Source, state: Callable[[str], str | None]) -> tuple[Part, ...]:
-    """The parts that hold every row that can reach the aggregate; none where the text does not confine them. state: of
-    a table by its folded name, a text that differs, next to its version, wherever its rows may; None where nothing
-    tells.
+    """Return the parts that contain every row that can reach the aggregate; empty if the query text does not confine
+    the rows to parts. state: maps a folded table name to a text that, together with the version, differs whenever the
+    table's rows may differ; None if that is unknown.
 
-    Proof: a predicate of `filters_of` is TRUE for each row above it, and one of its conjuncts says that the partition's
-    column equals one of some constants of the text. So rows with other values do not change the exact answer, whatever
-    the data are. The value of the column is the one that the scan gives, after declared facts; for the same row it is
-    the same in all queries of the same declaration and data, which the name of the partition tells: column, facts,
-    version, and the state of the rows when the query is asked. A row that has moved to another value since pays for
-    both.
+    Proof: a predicate of `filters_of` is TRUE for each row above it, and one of its conjuncts states that the
+    partition's column equals one of some constants of the text. So rows with other values do not change the exact
+    answer, whatever the data are. The column's value is the one that the scan returns, after declared facts. For the
+    same row it is the same in all queries of the same declaration and data, which the name of the partition identifies:
+    column, facts, version, and the state of the rows at the time of the query. A row that has since moved to another
+    value pays for both.
     """
     private = [scan for scan in scans_of(source) if not scan.table.public]
     if len(private) != 1 or private[0].table.partition is None:
@@ -48,7 +48,7 @@ def parts_of(source: Source, state: Callable[[str], str | None]) -> tuple[Part, 
 
 
 def _confined(term: Expr, scan: Scan, column: str) -> tuple[str, ...] | None:
-    """The constants one of which the column equals where the term is TRUE; None where the term does not say."""
+    """Return constants one of which the column equals if the term is TRUE; None if the term does not confine it."""
     if not isinstance(term, Call):
         return None
     name, args = term.function.name, term.args
@@ -71,8 +71,8 @@ def _is(expr: Expr, scan: Scan, column: str) -> bool:
 
 
 def _text(expr: Expr, kind: Type, *, as_reals: bool) -> str | None:
-    """A constant that a column of this type is compared with, written alike for all constants that equal one value of
-    the column ("" for NULL, which equals none); None where that cannot be promised."""
+    """Return a canonical text for a constant compared with a column of this type, the same for all constants that equal
+    one value of the column ("" for NULL, which equals none); None if that cannot be guaranteed."""
     if not isinstance(expr, Literal):
         return None
     value = expr.value
@@ -81,7 +81,7 @@ def _text(expr: Expr, kind: Type, *, as_reals: bool) -> str | None:
     if expr.type is not kind and {expr.type, kind} != {Type.INTEGER, Type.REAL}:
         return None
     if as_reals and Type.INTEGER in (expr.type, kind) and isinstance(value, int | float) and abs(value) >= 2**53:
-        return None  # reals tell whole numbers apart below 2^53 only
+        return None  # doubles represent every whole number only below 2^53
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{'number' if kind in (Type.INTEGER, Type.REAL) else kind}:{value}"

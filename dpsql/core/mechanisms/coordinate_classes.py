@@ -1,6 +1,6 @@
-"""Noise for coordinates in classes: an independent cube for each class, all of one scale.
+"""Noise for coordinates in classes: an independent cube distribution for each class, all of one scale.
 
-Coordinates of rows that exclude each other are classes (`exact.CellPart`): one row moves those of one class alone.
+Classes group coordinates of mutually exclusive rows (`exact.CellPart`): one row changes those of one class only.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClassLaplace:
-    """P(x) proportional to exp(-N(x) / scale), N(x) the sum over classes of the largest |x_i| of each; `classes` has
-    the class of each coordinate.
+    """P(x) proportional to exp(-N(x) / scale), where N(x) is the sum over classes of the largest |x_i| of each;
+    `classes` has the class of each coordinate.
 
     Privacy: N is a norm, as a sum of max norms, so the ratio of the probabilities of any outcome is at most exp(N(v -
-    v') / scale) by the triangle inequality, and over several groups the exponents add up: `Reach.cube_sensitivity`,
-    where the reach is of these classes. The K-norm law of a sum of cubes (Hardt, Talwar, STOC 2010, theorem 4.2). That
-    the cubes are independent is that exp of a sum is a product.
+    v') / scale) by the triangle inequality. Over several groups the exponents add up to `Reach.cube_sensitivity` for
+    a reach of these classes. This is the K-norm mechanism for a sum of cubes (Hardt, Talwar, STOC 2010, theorem 4.2).
+    The cubes are independent because exp of a sum is a product.
     """
 
     exact_scale: Fraction
@@ -57,7 +57,7 @@ class ClassLaplace:
         return max(each.spread for each in self._laws.values())
 
     def of(self, row: int) -> CubeLaplace:
-        """The law of a coordinate's class."""
+        """Return the distribution of a coordinate's class."""
         return self._laws[self.classes[row]]
 
     @property
@@ -78,5 +78,5 @@ class ClassLaplace:
 
 
 def law_of(noise: Noise, places: tuple[int, ...], place: int) -> Noise:
-    """The law of one of the places that a vector has noise for, by itself or with others of its class."""
+    """Return the noise distribution of one of a vector's places, alone or together with the others of its class."""
     return noise.of(places.index(place)) if isinstance(noise, ClassLaplace) else noise

@@ -1,7 +1,7 @@
-"""Noise for a vector of integers: laws on the integer lattice, each calibrated, drawn and measured here.
+"""Noise for a vector of integers: distributions on the integer lattice, with their calibration, draws and tails.
 
 A release is a table of exact integers, `dimension` coordinates for each group. The caller scales coordinates so that
-one privacy unit moves each of them by at most the same whole number of steps (`Reach.cube_sensitivity`).
+one privacy unit changes each of them by at most the same whole number of steps (`Reach.cube_sensitivity`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LARGEST_NUMERATOR = 2**61
 
 @dataclass(frozen=True, slots=True)
 class GroupVectorSensitivity:
-    """How far one privacy unit can move any one coordinate in any one of so many public groups (`cells`), and what each
-    coordinate is to all groups: one of its own in each ("each"), one that is the same in all ("all"), or one of two
-    groups, of which the other's moves just the other way ("either")."""
+    """The largest change that one privacy unit can cause in any coordinate of any of `cells` public groups; and the
+    kind of each coordinate: a separate one in each group ("each"), one that is the same in all ("all"), or one of two
+    groups, where the other group's changes by the opposite amount ("either")."""
 
     largest: int
     cells: int
@@ -40,11 +40,11 @@ class GroupVectorSensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far one privacy unit can move the scaled vector, in lattice steps.
+    """The sensitivity of the scaled vector to one privacy unit, in lattice steps.
 
     cube_sensitivity: the largest sum over groups of the largest coordinate change of a group (the norm of the cube
-    law), and also the largest L1 change of any one coordinate; l2_squared: an upper bound of the squared L2 change of
-    the whole vector.
+    distribution), and also the largest L1 change of any one coordinate; l2_squared: an upper bound of the squared L2
+    change of the whole vector.
     """
 
     cube_sensitivity: int
@@ -53,21 +53,21 @@ class Reach:
     l1: int | None = None
     """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
     groups: int | None = field(default=None, compare=False)
-    """In how many groups a unit moves it at most, where that is known."""
+    """The maximum number of groups in which a unit changes the vector, where known."""
     classes: tuple[int, ...] = ()
     """The class of each coordinate, where the cube norm is summed over classes (`core.mechanisms.coordinate_classes`);
-    else all are one."""
+    otherwise all are in one class."""
     across: GroupVectorSensitivity | None = None
-    """The sensitivity of all groups together, for one noise vector (`core.mechanisms.group_vectors`); the sensitivity
-    of each group is then not known."""
+    """The sensitivity of all groups together, for one noise vector (`core.mechanisms.group_vectors`); then the
+    sensitivity of each group is unknown."""
 
 
 NO_REACH = Reach(0, Fraction(0), 0)
-"""Of what is the same for all neighbours."""
+"""The sensitivity of values that are the same for all neighbours."""
 
 
 class Noise(Protocol):
-    """A calibrated law: what it is called, its draws and its tails. Distances are lattice steps."""
+    """A calibrated noise distribution: its name, draws and tails. Distances are lattice steps."""
 
     @property
     def name(self) -> str:
@@ -82,21 +82,21 @@ class Noise(Protocol):
         """The variance of one coordinate, in squared steps."""
 
     def __hash__(self) -> int:
-        """Equal laws are one."""
+        """Hash equal distributions equally."""
 
     def draw(self, cells: int) -> IntArray:
-        """Fresh noise, shape (dimension, cells)."""
+        """Return fresh noise, shape (dimension, cells)."""
 
     def upper_tail(self, t: int) -> Decimal:
-        """An upper bound of P(X >= t) for one coordinate and t >= 1; exact but for rounding up."""
+        """Return an upper bound of P(X >= t) for one coordinate and t >= 1; exact except for rounding up."""
 
     def loss(self, reach: Reach) -> Cost:
-        """What the noise costs for a vector of this reach: what the law was calibrated to (`epsilon`), to the last
-        digit, though scales are rounded to the safe side; more where it was calibrated to less."""
+        """Return the cost of the noise for a vector of this sensitivity: exactly the `epsilon` of its calibration,
+        though scales are rounded to the safe side; more if it was calibrated to a smaller sensitivity."""
 
 
 def drawable(noise: Noise) -> Noise:
-    """The law, if the exact samplers go so far. Raises InvalidPrivacyParameter."""
+    """Return the noise if its scale is within the exact samplers' range. Raises InvalidPrivacyParameter."""
     if noise.scale > LARGEST_NUMERATOR:
         raise InvalidPrivacyParameter(
             "the noise would be larger than exact noise goes: epsilon is too small for how much one person adds.",
@@ -106,7 +106,7 @@ def drawable(noise: Noise) -> Noise:
 
 
 def round_up(scale: Fraction) -> Fraction:
-    """The scale or slightly more, with a numerator that fits the samplers' integers."""
+    """Return the scale or slightly more, with a numerator that fits the samplers' integers."""
     if scale.numerator <= LARGEST_NUMERATOR:
         return scale
     bits = max(0, 60 - max(0, math.ceil(scale).bit_length()))
@@ -115,12 +115,12 @@ def round_up(scale: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class CubeLaplace:
-    """The discrete K-norm law on the cube: P(x) proportional to exp(-max_i |x_i| / scale). Dimension 1 is the discrete
-    Laplace law.
+    """The discrete K-norm distribution on the cube: P(x) proportional to exp(-max_i |x_i| / scale). Dimension 1 is the
+    discrete Laplace distribution.
 
     Privacy: for vectors v, v' with max_i |v_i - v'_i| <= steps in the one group that a unit reaches, the ratio of the
-    probabilities of any x is exp((max|x - v'| - max|x - v|) / scale) <= exp(steps / scale) by the triangle inequality;
-    over several groups the exponents add up, which is what `cube_sensitivity` sums. So epsilon = steps / scale, pure.
+    probabilities of any x is exp((max|x - v'| - max|x - v|) / scale) <= exp(steps / scale) by the triangle inequality.
+    Over several groups the exponents add up; `cube_sensitivity` is their sum. So epsilon = steps / scale, pure.
     Source: Hardt, Talwar, "On the Geometry of Differential Privacy", STOC 2010, theorem 4.2 with K the cube; for two
     coordinates it is the encoding of Kulesza, Suresh, Wang (ICML 2024), turned by 45 degrees.
     """
@@ -161,9 +161,9 @@ class CubeLaplace:
 class SplitLaplace:
     """Independent discrete Laplace noise for each coordinate, the budget split evenly among them.
 
-    Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006); each of the d coordinates moves by
-    at most `steps` in sum over groups, so the L1 change is at most d steps, or `l1` where that is known to be less, and
-    epsilon is that by the scale.
+    Privacy: Laplace mechanism on the L1 norm (Dwork, McSherry, Nissim, Smith 2006). Each of the d coordinates changes
+    by at most `steps` summed over groups, so the L1 change is at most d steps, or `l1` if that is known to be less.
+    Epsilon is the L1 change divided by the scale.
     """
 
     exact_scale: Fraction
@@ -199,9 +199,9 @@ class SplitLaplace:
 
 @dataclass(frozen=True, slots=True)
 class SharedLaplace(SplitLaplace):
-    """The same law for a vector of shares, where each coordinate has the full epsilon.
+    """The same noise for a vector of shares, where each coordinate has the full epsilon.
 
-    Privacy: as above. One unit moves all shares together by at most `Reach.l1` in L1 distance, however many there are.
+    Privacy: as above. One unit changes all shares together by at most `Reach.l1` in L1 distance, whatever their number.
     """
 
     @property
@@ -215,10 +215,10 @@ def _whole_l1(reach: Reach) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
-    """Independent Gaussian noise for each coordinate, made integers in one of two ways: what both have in common.
+    """Independent Gaussian noise for each coordinate: the base of two ways to make it integer.
 
-    Privacy: rho = L2^2 / (2 variance) zCDP, and (epsilon, delta) by what `rho_within` says of its law. `guarantee` is
-    the pair that it was calibrated to, None where it was calibrated to a rho.
+    Privacy: rho = L2^2 / (2 variance) zCDP, and (epsilon, delta) by `rho_within` of the distribution. `guarantee` is
+    the (epsilon, delta) pair of the calibration, None if it was calibrated to a rho.
     """
 
     variance: Fraction
@@ -228,18 +228,18 @@ class GaussianNoise:
 
     @classmethod
     def calibrate(cls, reach: Reach, guarantee: PrivacyLoss) -> Self:
-        """The least noise that is (epsilon, delta)-DP."""
+        """Return the least noise that is (epsilon, delta)-DP."""
         return replace(cls.of_rho(reach, cls.rho_within(guarantee)), guarantee=guarantee)
 
     @classmethod
     def of_rho(cls, reach: Reach, rho: Fraction) -> Self:
-        """The least noise that is rho-zCDP."""
+        """Return the least noise that is rho-zCDP."""
         variance = Fraction(math.ceil(reach.l2_squared / (2 * rho) * 2**20), 2**20)
         return cls(variance, reach.dimension, None, rho)
 
     @staticmethod
     def rho_within(guarantee: PrivacyLoss) -> Fraction:
-        """The largest rho with which the law is (epsilon, delta)-DP."""
+        """Return the largest rho for which the noise is (epsilon, delta)-DP."""
         raise NotImplementedError
 
     @property
@@ -260,8 +260,8 @@ class DiscreteGaussian(GaussianNoise):
     """P(x) proportional to exp(-x^2 / (2 variance)).
 
     Privacy: rho = L2^2 / (2 variance) zCDP (Canonne, Kamath, Steinke 2020, theorem 14, for vectors corollary 16), and
-    by the tight conversion (epsilon, delta). Of a vector its own (epsilon, delta) depends on more than the length of
-    the difference. For a rho it has the least noise: where variance is small, rounding adds to that of the other law.
+    (epsilon, delta) by the tight conversion. The exact (epsilon, delta) of a vector depends on more than the length of
+    the difference. For a given rho this noise is the smallest: at small variances rounding adds to the other kind.
     """
 
     @staticmethod
@@ -289,10 +289,10 @@ class DiscreteGaussian(GaussianNoise):
 class RoundedGaussian(GaussianNoise):
     """round(Y) for a normal Y of this variance.
 
-    Privacy: for integers v, v + round(Y) = round(v + Y) is made of v + Y alone, so that it is as private as the
-    continuous Gaussian mechanism: of vectors too (epsilon, delta) by the exact curve at mu = L2 / sigma
+    Privacy: for integers v, v + round(Y) = round(v + Y) is post-processing of v + Y, so it is as private as the
+    continuous Gaussian mechanism, for vectors too: (epsilon, delta) by the exact curve at mu = L2 / sigma
     (`gaussian_curve`), and mu^2/2-zCDP (Bun, Steinke 2016, proposition 1.6). Several such vectors of one table are
-    parts of one, whose mu^2 is the sum of theirs, and so is its rho.
+    parts of a single vector, whose mu^2 and rho are the sums of theirs.
     """
 
     @staticmethod
@@ -316,16 +316,16 @@ class RoundedGaussian(GaussianNoise):
 
 
 INDEPENDENT = (SplitLaplace, GaussianNoise)
-"""The laws whose coordinates are independent of one another."""
+"""The noise classes whose coordinates are independent of one another."""
 
 
 def _laplace_variance(scale: float) -> float:
-    """2 a / (1 - a)^2 for a = exp(-1 / scale)."""
+    """Return 2 a / (1 - a)^2 for a = exp(-1 / scale)."""
     return 0.5 * (1 / math.sinh(0.5 / scale)) ** 2 if scale > 1e-3 else 0.0
 
 
 def _gaussian_variance(variance: float) -> float:
-    """That of the discrete law: `variance` itself but for very small ones (Canonne, Kamath, Steinke 2020, part 3)."""
+    """Return the discrete Gaussian's variance: `variance` unless very small (Canonne, Kamath, Steinke 2020, part 3)."""
     if variance > 2:
         return variance
     weights = [math.exp(-x * x / (2 * variance)) for x in range(1, 20)]
@@ -334,7 +334,7 @@ def _gaussian_variance(variance: float) -> float:
 
 
 def _rounded_variance(sigma: float) -> float:
-    """sigma^2 + 1/12, but for exp(-2 (pi sigma)^2); of a small sigma the sum of (2 k - 1) P(|X| >= k)."""
+    """Return sigma^2 + 1/12, exact to exp(-2 (pi sigma)^2); for a small sigma the sum of (2 k - 1) P(|X| >= k)."""
     if sigma > 2:
         return sigma**2 + 1 / 12
     return math.fsum(2 * (2 * k - 1) * tails.gaussian_tail((k - 0.5) / sigma) for k in range(1, 20))

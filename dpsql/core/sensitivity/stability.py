@@ -1,13 +1,13 @@
-"""How neighbouring databases look after each node of a plan.
+"""The stability of each node of a plan: how neighbouring databases differ after it.
 
-A transformation is c-stable when neighbours go to tables at distance at most c (McSherry, "Privacy Integrated
-Queries", SIGMOD 2009, section 3). Here neighbours differ in all rows of one privacy unit, in all tables, and what is
-followed upwards is how many rows of a node's output one unit can have: `rows`. Every rule below also shows that each
-row of the output belongs to one unit alone and depends on the rows of that unit (and on public tables) alone; so
-whatever another unit adds, removes or changes leaves it as it is.
+A transformation is c-stable if it maps neighbours to tables at distance at most c (McSherry, "Privacy Integrated
+Queries", SIGMOD 2009, section 3). Here neighbours differ in all rows of one privacy unit, in all tables. The rules
+propagate upwards how many rows of a node's output one unit can have: `rows`. Every rule below also shows that each
+row of the output belongs to exactly one unit and depends only on the rows of that unit and on public tables. So a row
+does not change if another unit adds, removes or changes rows.
 
-Under bounded neighbours a second fact matters: whether every unit's row still reaches the aggregate, for only then is
-the number of rows public and the changed row in both tables.
+Under bounded neighbours a second fact matters: whether every unit's row still reaches the aggregate. Only then is the
+number of rows public, and the changed row in both tables.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dpsql.plan.prior_releases import is_shown
 from dpsql.schema.frozen import dataclass
 
 DECLARED = ""
-"""Stands for the declared units of all tables together: equal values are one unit, wherever they stand."""
+"""Stands for the declared units of all tables together: equal values are one unit, in any table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """`by_unit`: for each kind of unit (the declared ones, or the rows of a table that declares none) how many rows one
-    of them can have at most, None for any number; empty where all is public. `every_row`: no row of the table was left
-    out below. `expected`: the rows of a unit as declared keys promise, which is not relied upon but enforced.
-    `fan_out`: how many rows public tables make of one of people's rows, or of public ones where all are."""
+    """`by_unit`: for each kind of unit (declared ones, or the rows of a table that declares none) the maximum number of
+    rows of one unit, None if unlimited; empty if all is public. `every_row`: no row of the table has been dropped.
+    `expected`: the rows of a unit as declared keys promise, which is enforced instead of trusted. `fan_out`: the number
+    of rows that public tables make of one private row, or of one public row if all are public."""
 
     by_unit: Mapping[str, int | None]
     every_row: bool
@@ -41,31 +41,31 @@ class Stability:
 
     @property
     def rows(self) -> int | None:
-        """How many rows one unit can have at most; None for any number."""
+        """The maximum number of rows of one unit; None if unlimited."""
         found = list(self.by_unit.values())
         numbers = [each for each in found if each is not None]
         return None if len(numbers) < len(found) else max(numbers, default=0)
 
     @property
     def declared(self) -> bool:
-        """Whether units are declared; else each row of a table is one."""
+        """Whether units are declared; otherwise each row of a table is a unit."""
         return DECLARED in self.by_unit
 
 
 @singledispatch
 def stability(node: object) -> Stability:
-    """The stability of a source node; no rule, no answer."""
+    """Return the stability of a source node. Raises InternalError if there is no rule for it."""
     raise InternalError(f"no stability rule for {type(node).__name__}")
 
 
 @stability.register
 def _(scan: Scan) -> Stability:
-    """Without a declared unit each row is one: adding, removing or changing a unit adds, removes or changes one row of
-    the scan. Where the source can drop a row because of its cells, a changed row can also enter or leave, as at a
-    filter: the number of rows is not public. With a declared unit, rows belong to the value at the end of its path
-    (rows without are left out): neighbours differ in the rows of one value, however many. A path leads through tables
-    whose rows have units too: at its last step it takes the row of the smallest unit, so a row's unit follows from the
-    unit of the row that it is led to. A public table is the same in all neighbours."""
+    """Without a declared unit each row is a unit: adding, removing or changing a unit adds, removes or changes one row
+    of the scan. If the source can drop a row because of its cells, a changed row can also enter or leave, as at a
+    filter, so the number of rows is not public. With a declared unit, rows belong to the value at the end of its path
+    (rows without one are dropped): neighbours differ in all rows of one value. A path may lead through tables whose
+    rows have units too. Its last step takes the row of the smallest unit, so a row's unit follows from the unit of the
+    row that it leads to. A public table is the same in all neighbours."""
     table = scan.table
     if table.public:
         return Stability({}, every_row=True)
@@ -77,9 +77,9 @@ def _(scan: Scan) -> Stability:
 
 @stability.register
 def _(node: Filter) -> Stability:
-    """A row passes or not by its own values alone, so one changed row below is at most one changed row above:
-    it stays, leaves or enters. Rows may be left out, so the count above is no longer public. Of rows that are numbered
-    inside each unit, no number twice, at most k of a unit pass where only k numbers do."""
+    """A row passes depending only on its own values, so one changed row below is at most one changed row above: it
+    stays, leaves or enters. Rows may be dropped, so the count above is no longer public. If the rows of each unit have
+    distinct numbers and only k numbers pass, at most k rows of a unit pass."""
     below = replace(stability(node.input), every_row=False)
     most = _most_numbers(node)
     if most is None:
@@ -91,13 +91,13 @@ def _(node: Filter) -> Stability:
 
 @stability.register
 def _(node: Join) -> Stability:
-    """Public right side: a left row becomes at most `matches` rows (one at least in an outer join), which belong to its
-    unit; a unit of k rows has at most k times as many. Private right side: rows come together only inside one unit,
-    whose joined rows are thus a function of its own rows on both sides: at most the product of both, whatever is
-    declared of the right side's keys. A left row that stays for want of a match depends on its unit's rows on the
-    right, none of which matches. Rows may be left out, or multiplied. People's rows never stand right of public ones,
-    whose number would say nothing of theirs. A table of which an earlier release shows the rows is cut to `matches` as
-    it is joined, which can be done of the table alone: below filters, and beside no other."""
+    """Public right side: a left row becomes at most `matches` rows (at least one in an outer join), which belong to its
+    unit, so a unit of k rows has at most k times as many. Private right side: rows are joined only within one unit, so
+    its joined rows are a function of its own rows on both sides. They number at most the product of both, whatever keys
+    the right side declares. A left row kept without a match depends on its unit's rows on the right, none of which
+    matches. Rows may be dropped or multiplied. Private rows never stand right of public ones, whose number would not
+    bound theirs. A table whose rows come from a prior release is cut to `matches` when it is joined. That depends only
+    on that table, which may be below filters but not joined with another."""
     left, right = stability(node.left), stability(node.right)
     if not left.by_unit and right.by_unit:
         raise InternalError("people's rows right of public ones")
@@ -114,7 +114,7 @@ def _(node: Join) -> Stability:
 
 
 def _can_be_cut(right: Source) -> bool:
-    """Whether the rows of a public right side are there, or are those of one table below filters."""
+    """Return whether the rows of a public right side are known already, or are those of one table below filters."""
     if not any(is_shown(scan.table) for scan in scans_of(right)):
         return True
     while isinstance(right, Filter):
@@ -125,8 +125,8 @@ def _can_be_cut(right: Source) -> bool:
 @stability.register
 def _(node: Mark) -> Stability:
     """The mark of a row depends on that row and on public rows, or on the rows of its own unit: as if the unit had
-    written the mark into its rows. No row is added or left out. Rows of nobody are not marked by people's, for what is
-    asked of nobody's rows is free."""
+    written the mark into its rows. No row is added or dropped. Private rows do not mark public ones, because queries of
+    public rows are free."""
     inner = stability(node.inner)
     outer = stability(node.input)
     if inner.by_unit and not inner.by_unit.keys() == outer.by_unit.keys() == {DECLARED}:
@@ -136,9 +136,9 @@ def _(node: Mark) -> Stability:
 
 @stability.register
 def _(node: Union) -> Stability:
-    """A unit's rows in the union are those in each branch together: the numbers add up over branches that can hold the
-    same unit, which those of two different tables of row units cannot. Rows of declared units do not stand among rows
-    that are units, for limits are of one kind of unit. That branches are alternatives is enforced, not believed."""
+    """A unit's rows in the union are its rows in all branches. The numbers add up over branches that can hold the same
+    unit; two tables of row units cannot. Declared units and row units are not mixed, since contribution bounds are for
+    one kind of unit. That branches are alternatives is enforced instead of trusted."""
     by_unit: dict[str, int | None] = {}
     below = [stability(branch.input) for branch in node.branches]
     if len({each.declared for each in below if each.by_unit}) > 1:
@@ -156,8 +156,8 @@ def _(node: Union) -> Stability:
 
 @stability.register
 def _(node: PerUnit) -> Stability:
-    """Every group is formed inside one unit, of its rows alone, so units stay apart; where the unit is itself the only
-    key it has one group at most, else at most as many as it has rows. Groups of public rows are public."""
+    """Every group is formed from the rows of one unit, so units stay apart. If the unit is the only key, it has at most
+    one group, otherwise at most as many as it has rows. Groups of public rows are public."""
     below = stability(node.input)
     if not below.by_unit:
         return Stability({}, every_row=False)
@@ -169,10 +169,9 @@ def _(node: PerUnit) -> Stability:
 
 @stability.register
 def _(node: Windows) -> Stability:
-    """What a row is given follows from the rows of its own unit: it is computed of these alone, in an order that their
-    values decide. Rows that no value tells apart are interchangeable, so that the unit's rows with what they are given
-    are a function of the multiset of its rows. A unit has as many rows as below or, where these are more than a window
-    is computed over, none."""
+    """A row's window values depend only on the rows of its own unit, in an order that their values decide. Rows with
+    equal values are interchangeable, so the unit's rows with their window values are a function of the multiset of its
+    rows. A unit keeps its number of rows or, if it exceeds the maximum for windows, has none."""
     below = stability(node.input)
     if below.by_unit.keys() != {DECLARED}:
         raise InternalError("a window over rows that are not of a declared unit")
@@ -181,8 +180,8 @@ def _(node: Windows) -> Stability:
 
 @stability.register
 def _(node: RowLimit) -> Stability:
-    """A row limit keeps `most` rows of a unit at most, with the least hashes. A hash is a function of the row and of a
-    key that is drawn without looking at rows. So for each key the kept rows of a unit are a function of that unit's
+    """A row limit keeps at most `most` rows of a unit, those with the smallest hashes. A hash is a function of the row
+    and of a key drawn independently of the rows. So for each key the kept rows of a unit are a function of that unit's
     rows, and no other unit changes them."""
     below = stability(node.input)
     if below.by_unit.keys() != {DECLARED}:
@@ -194,8 +193,8 @@ def _(node: RowLimit) -> Stability:
 
 
 def _most_numbers(node: Filter) -> int | None:
-    """How many numbers of rows of a unit a predicate lets pass, where it is about a ROW_NUMBER over the unit alone;
-    None where it is not, or nodes stand between that can have several rows for one number."""
+    """Return how many row numbers of a unit pass a predicate on a ROW_NUMBER over the unit only; None if the predicate
+    is different, or if a node in between can have several rows for one number."""
     numbers: set[Column] = set()
     source: Source = node
     while isinstance(source, Filter | Mark | Windows):
@@ -216,7 +215,7 @@ _PASSING: Mapping[str, Callable[[float], int]] = {
 
 
 def _most_passing(term: Expr, numbers: set[Column]) -> int | None:
-    """How many of 1, 2, 3 ... a comparison of such a number with a constant is TRUE for, at most."""
+    """Return the maximum count of 1, 2, 3 ... for which a comparison of a row number with a constant is TRUE."""
     if not isinstance(term, Call):
         return None
     name, args = term.function.name, term.args
