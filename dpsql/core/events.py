@@ -1,7 +1,7 @@
-"""What happened, as data: the noisy steps whose total cost an accountant works out.
+"""Privacy events: the noisy steps whose total cost an accountant computes.
 
-An event names a family of mechanisms and how often it ran; it says nothing about how costs add up. Numbers are held as
-fractions, floats as the decimals that they print as, so that Laplace(20) and Pure(0.05) hold the same epsilon.
+An event names a family of mechanisms and how often it ran, independently of how costs are composed. Numbers are stored
+as fractions, floats as the decimals that they print as, so that Laplace(20) and Pure(0.05) have the same epsilon.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SMALLEST, _LARGEST = Fraction(1, 10**50), Fraction(10**50)
 
 
 def positive(value: object, name: str) -> Fraction:
-    """A number > 0 as a fraction. Raises InvalidPrivacyParameter, also beyond 1e-50 and 1e50."""
+    """Return a number > 0 as a fraction. Raises InvalidPrivacyParameter, also beyond 1e-50 and 1e50."""
     number = exact(value, name)
     if number <= 0:
         raise InvalidPrivacyParameter(f"{name} must be a finite number > 0, got {value}.")
@@ -34,7 +34,7 @@ def positive(value: object, name: str) -> Fraction:
 
 
 def whole(value: object, name: str) -> int:
-    """A whole number from 1 to a billion. Raises InvalidPrivacyParameter."""
+    """Return a whole number from 1 to a billion. Raises InvalidPrivacyParameter."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= MOST_STEPS:
         raise InvalidPrivacyParameter(f"{name} must be a whole number from 1 to 10^9, got {as_written(value)}.")
     return int(value)
@@ -45,7 +45,8 @@ def whole(value: object, name: str) -> int:
 class Laplace:
     """Continuous Laplace noise of this scale on one number of this sensitivity (both in the number's unit).
 
-    A discrete Laplace law on a lattice as coarse as the sensitivity tells as much as an epsilon-DP step can: `Pure`.
+    Discrete Laplace noise on a lattice as coarse as the sensitivity is the worst case of an epsilon-DP step: use
+    `Pure`.
     """
 
     scale: Fraction
@@ -59,7 +60,7 @@ class Laplace:
 
     @property
     def epsilon(self) -> Fraction:
-        """What one step costs (Dwork, McSherry, Nissim, Smith 2006)."""
+        """The epsilon of one step (Dwork, McSherry, Nissim, Smith 2006)."""
         return self.sensitivity / self.scale
 
 
@@ -99,7 +100,8 @@ class Pure:
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class ApproximateStep:
-    """Any (epsilon, delta)-DP step: a selection of groups; with epsilon 0, the delta of a threshold on noisy counts."""
+    """Any (epsilon, delta)-DP step, as partition selection; with epsilon 0, the delta of a threshold on noisy
+    counts."""
 
     epsilon: Fraction
     delta: Fraction
@@ -116,7 +118,7 @@ class ApproximateStep:
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Concentrated:
-    """Any rho-zCDP step; the discrete Gaussian is one, by its variance (Canonne, Kamath, Steinke 2020, theorem 14)."""
+    """Any rho-zCDP step, as the discrete Gaussian, by its variance (Canonne, Kamath, Steinke 2020, theorem 14)."""
 
     rho: Fraction
     count: int
@@ -129,13 +131,13 @@ class Concentrated:
 Event = Laplace | Gaussian | Pure | ApproximateStep | Concentrated
 
 Tally = dict[Fraction, int]
-"""How often each parameter occurs."""
+"""The number of occurrences of each parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Events sorted by what is known of them: epsilons of Laplace steps, epsilons of others (`response`: the worst such
-    step is randomised response), own deltas, rhos of Gaussians and rhos of steps of which only rho is known."""
+    """Events grouped by what is known of them: epsilons of Laplace steps, epsilons of others (`response`: the worst
+    case is randomised response), separate deltas, rhos of Gaussians and rhos of steps of which only rho is known."""
 
     laplace: Tally = field(default_factory=dict)
     response: Tally = field(default_factory=dict)
@@ -145,8 +147,9 @@ class Steps:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Steps:
-        """The steps of the events. An (epsilon, delta)-DP step is an epsilon-DP step that with probability delta gives
-        everything away instead (Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof), so its two numbers part."""
+        """Return the steps of the events. An (epsilon, delta)-DP step is an epsilon-DP step that reveals everything
+        with probability delta (Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof), so epsilon and delta are
+        split."""
         steps = cls()
         for event in events:
             match event:
@@ -166,7 +169,7 @@ class Steps:
 
     @property
     def epsilons(self) -> Tally:
-        """The steps of known epsilon, whatever their law."""
+        """The steps of known epsilon, of any distribution."""
         both = dict(self.laplace)
         for epsilon, count in self.response.items():
             _add(both, epsilon, count)
@@ -174,7 +177,7 @@ class Steps:
 
     @property
     def rhos(self) -> Tally:
-        """The steps of which no pure epsilon is known."""
+        """The steps without a known pure epsilon."""
         both = dict(self.gaussian)
         for rho, count in self.concentrated.items():
             _add(both, rho, count)
@@ -187,18 +190,18 @@ class Steps:
 
     @property
     def rho(self) -> Fraction:
-        """The zCDP of all steps but for their own deltas; an epsilon-DP step is (epsilon^2/2)-zCDP (Bun, Steinke 2016,
-        proposition 1.4)."""
+        """The zCDP of all steps without their separate deltas; an epsilon-DP step is (epsilon^2/2)-zCDP (Bun, Steinke
+        2016, proposition 1.4)."""
         halves = total(epsilon**2 * count for epsilon, count in self.epsilons.items()) / 2
         return halves + weighted(self.rhos)
 
     @property
     def own_delta(self) -> Fraction:
-        """The sum of the steps' own deltas."""
+        """The sum of the steps' separate deltas."""
         return weighted(self.own_deltas)
 
     def __bool__(self) -> bool:
-        """True where a step costs more than its own delta."""
+        """Return whether a step costs more than its separate delta."""
         return bool(self.laplace or self.response or self.gaussian or self.concentrated)
 
 
@@ -207,5 +210,5 @@ def _add(tally: Tally, key: Fraction, count: int) -> None:
 
 
 def weighted(tally: Tally) -> Fraction:
-    """The sum of the tally's parameters, each as often as it occurs."""
+    """Return the sum of the tally's parameters, each as often as it occurs."""
     return total(key * count for key, count in tally.items())

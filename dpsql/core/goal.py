@@ -1,4 +1,4 @@
-"""How close answers are to be, which a query may ask for in place of an epsilon."""
+"""The accuracy goal of a query, which can replace an epsilon."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _SUREST = 1 - Fraction(1, 10**9)
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Every answer within `error` of the exact one, each with probability `confidence`: error in the answer's own
-    units, confidence strictly between 0 and 1, None where nothing is said of it."""
+    """Every answer within `error` of the exact one, each with probability `confidence`: error in the answer's units,
+    confidence strictly between 0 and 1, None if not given."""
 
     error: Fraction
     confidence: Fraction | None = None
 
     @classmethod
     def of(cls, error: object, confidence: object = None) -> Goal:
-        """A goal from what a caller wrote. Raises InvalidPrivacyParameter."""
+        """Return a goal from a caller's values. Raises InvalidPrivacyParameter."""
         wanted = exact(error, "error")
         if not 0 < wanted <= _LARGEST:
             raise InvalidPrivacyParameter(f"error must be a number > 0 and at most 1e300, got {show(wanted)}.")
@@ -32,7 +32,7 @@ class Goal:
 
     @property
     def sure(self) -> Fraction:
-        """The confidence, 95 % where nothing is said of it."""
+        """The confidence, 95 % if not given."""
         return _USUAL if self.confidence is None else self.confidence
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Goal:
 
 
 def confidence_of(value: object) -> Fraction:
-    """A confidence from what a caller wrote. Raises InvalidPrivacyParameter."""
+    """Return a confidence from a caller's value. Raises InvalidPrivacyParameter."""
     sure = exact(value, "confidence")
     if 0 < sure <= _SUREST:
         return sure

@@ -8,7 +8,7 @@ from dpsql.plan.expressions import columns
 from dpsql.plan.nodes import Join, Mark, Scan, Source, Union, inputs_of
 
 _FEW = 16
-"""Joins that find so many public rows for each row take not much longer than to read the rows."""
+"""Joins that find at most this many public rows for each row take little longer than reading the rows."""
 
 
 def multiplies(node: Source) -> bool:
@@ -29,19 +29,20 @@ def is_crossed(node: Join) -> bool:
 
 
 def _has_key(join: Join) -> bool:
-    """A join has a key if an equality reads its right rows. ON TRUE of an outer join is TRUE = TRUE: it reads none."""
+    """Return whether an equality of a join reads its right rows. ON TRUE of an outer join is TRUE = TRUE: it does
+    not."""
     return any(True for _, right in join.keys for _ in columns(right))
 
 
 def public_fan_out(node: Join) -> int:
-    """The public rows that a join finds for a row, at most."""
+    """Return the maximum number of public rows that a join finds for a row."""
     if stability(node.right).by_unit:
         return 1
     return public_rows(node.right) if node.matches is None else max(1, node.matches)
 
 
 def paired_tables(source: Source) -> int:
-    """The number of tables whose rows are paired in the rows of one unit; 0 where a unit has one row."""
+    """Return the number of tables whose rows are paired in the rows of one unit; 0 if a unit has one row."""
     if stability(source).rows == 1:
         return 0
     if isinstance(source, Union):

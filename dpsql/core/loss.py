@@ -1,4 +1,4 @@
-"""What a release costs: (epsilon, delta) as exact rationals.
+"""The privacy loss of a release: (epsilon, delta) as exact rationals.
 
 Floats are read as the decimals that they print as, so that three times 0.1 is 0.3, and the same fraction calibrates
 the noise and enters the ledger.
@@ -16,13 +16,13 @@ from dpsql.schema.argument_names import checked_methods
 from dpsql.schema.frozen import dataclass
 
 SMALLEST_EPSILON = Fraction(1, 10**9)
-"""Below this the noise would be a billion times one person's weight; a lattice for it is not provided."""
+"""Below this, noise would be a billion times one person's contribution; no lattice is provided for it."""
 LARGEST_EPSILON = Fraction(10**9)
 POSITIVE = "a finite number > 0"
 
 
 def exact(value: object, name: str, wanted: str = "a finite number") -> Fraction:
-    """The number `value` as a fraction; InvalidPrivacyParameter for anything that is not a finite real number."""
+    """Return `value` as a fraction. Raises InvalidPrivacyParameter for anything but a finite real number."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise InvalidPrivacyParameter(
             f"{name} must be a number, got {as_written(value)}.", hint=_number_hint(value, name)
@@ -40,7 +40,7 @@ def exact(value: object, name: str, wanted: str = "a finite number") -> Fraction
 
 
 def _brief(value: object) -> str:
-    """The number as it prints, unless it has thousands of digits (which Python refuses to write)."""
+    """Return the number as it prints, unless it has thousands of digits (which Python refuses to write)."""
     try:
         text = str(value)
     except ValueError:
@@ -56,7 +56,7 @@ def _number_hint(value: object, name: str) -> str:
 
 
 def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
-    """A validated epsilon: finite, > 0, and in the range for which exact noise is provided."""
+    """Return a validated epsilon: finite, > 0, and in the range for which exact noise is provided."""
     if value is None:
         raise InvalidPrivacyParameter(
             f"{name} is missing: how much may this answer tell about one person?",
@@ -72,7 +72,7 @@ def as_epsilon(value: object, name: str = "epsilon") -> Fraction:
 
 
 def as_delta(value: object, name: str = "delta") -> Fraction:
-    """A validated delta: 0 <= delta < 1, and 0 or at least 1e-100."""
+    """Return a validated delta: 0 <= delta < 1, and 0 or at least 1e-100."""
     number = exact(value, name)
     if not 0 <= number < 1:
         raise InvalidPrivacyParameter(f"{name} must be at least 0 and below 1, got {_brief(value)}.")
@@ -99,7 +99,7 @@ class PrivacyLoss:
         return PrivacyLoss(self.epsilon + other.epsilon, min(Fraction(1), self.delta + other.delta))
 
     def within(self, budget: PrivacyLoss) -> bool:
-        """True when this loss is at most `budget` in both coordinates."""
+        """Return whether this loss is at most `budget` in both coordinates."""
         return self.epsilon <= budget.epsilon and self.delta <= budget.delta
 
     def __str__(self) -> str:
@@ -109,15 +109,15 @@ class PrivacyLoss:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one query may cost: an epsilon or a rho, and a delta for what needs one."""
+    """The maximum cost of one query: an epsilon or a rho, and a delta for mechanisms that need one."""
 
     epsilon: Fraction | None
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     concentrated: bool = False
-    """Whether it is paid where rhos alone are added up, so that a pair is to be worth as little rho as it can be."""
+    """Whether only rhos are added up, so that an (epsilon, delta) pair should cost as little rho as possible."""
     bounded_range: bool = False
-    """All draws are by the exponential mechanism, whose rho is the smaller one."""
+    """All draws are by the exponential mechanism, which has the smaller rho."""
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -125,12 +125,12 @@ class Allowance:
 
     @property
     def pure(self) -> Fraction:
-        """The epsilon of pure noise: with rho the largest whose epsilon^2 / 2 is at most that (Bun, Steinke 2016,
+        """The epsilon of pure noise: for rho, the largest epsilon with epsilon^2 / 2 <= rho (Bun, Steinke 2016,
         proposition 3.3)."""
         return self.epsilon if self.epsilon is not None else root_below(2 * (self.rho or Fraction(0)))
 
     def rest(self, own: Fraction) -> Fraction:
-        """What a step of epsilon `own` leaves of `pure`: rhos, and so squares, add up where it is paid by rho."""
+        """Return what a step of epsilon `own` leaves of `pure`. If paid by rho, rhos, and so squares, add up."""
         if not own or self.rho is None:
             return self.pure - own
         return root_below(max(Fraction(0), 2 * self.rho - own * own))
@@ -141,7 +141,7 @@ class Allowance:
 
 
 def root_below(square: Fraction) -> Fraction:
-    """The square root of a number >= 0, rounded down by less than 2^-60 of it."""
+    """Return the square root of a number >= 0, rounded down by a relative error below 2^-60."""
     if not square:
         return Fraction(0)
     bits = 64 + max(0, square.denominator.bit_length() - square.numerator.bit_length())
@@ -149,7 +149,7 @@ def root_below(square: Fraction) -> Fraction:
 
 
 def as_rho(value: object, name: str = "rho") -> Fraction:
-    """A validated rho: finite, > 0, and of a size for which exact noise is provided."""
+    """Return a validated rho: finite, > 0, and in the range for which exact noise is provided."""
     number = exact(value, name, POSITIVE)
     if number <= 0:
         raise InvalidPrivacyParameter(f"{name} must be {POSITIVE}, got {_brief(value)}.")
@@ -159,8 +159,8 @@ def as_rho(value: object, name: str = "rho") -> Fraction:
 
 
 def show(number: Fraction, digits: int = 6, *, up: bool = False) -> str:
-    """A fraction as a short decimal; never more than it is, so that what is left can be asked for as shown; with `up`
-    never less."""
+    """Return a fraction as a short decimal, rounded down, so that the amount left can be requested as shown; with `up`
+    rounded up."""
     if number == 0:
         return "0"
     with localcontext() as context:

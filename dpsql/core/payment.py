@@ -1,14 +1,14 @@
-"""What is about to be released is paid for: seen once more, from the plan as it will be run, before it is charged.
+"""Check that a release is paid for: from the plan as it will be run, before it is charged.
 
-Whoever plans a release puts together parts, coordinates, laws and charges; here it is asked of the whole that comes
-out, whatever it was made of, what each measurement is worth. So a plan that is put together wrongly is refused.
-  - What the executor is asked for (`plan`) has the limits and the kind of units that the analysis speaks of.
-  - Each vector of noise: the reach of its coordinates is derived anew from the plan's own parts, and its law's loss for
-    that reach is at most its charge. It has a draw for each coordinate, or one draw would stand for two.
+Planners combine parts, coordinates, mechanisms and charges. This module derives the privacy cost of each measurement
+from the combined result, however it was built. So a plan that is put together wrongly is rejected.
+  - The executor's `plan` has the contribution bounds and the kind of units of the analysis.
+  - Each noise vector: the sensitivity of its coordinates is derived again from the plan's own parts, and the noise's
+    loss for that sensitivity is at most its charge. It has one draw for each coordinate, never one draw for two.
   - Coordinates without noise are the same for all neighbours.
-  - Groups whose keys are not public are chosen, by a count that bounds what a unit adds, for all of a unit's groups.
-  - Choices among exact counts are at rates for all rows of a unit, and for the right neighbours.
-  - All charges together are at most what the ledger is told (sequential composition).
+  - Groups whose keys are not public are selected, by a count that bounds what a unit adds, for all of a unit's groups.
+  - Choices among exact counts have rates for all rows of a unit, and for the right neighbours.
+  - All charges together are at most what the ledger records (sequential composition).
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NoisyVector:
-    """Noise on the coordinates at some places, and its charge: of all groups, or of sums of them by some keys (the
-    places in the plan of those of a `level`)."""
+    """Noise on the coordinates at some places, and its charge: for all groups, or for their sums by some keys (`level`:
+    the keys' places in the plan)."""
 
     places: tuple[int, ...]
     noise: Noise
@@ -71,9 +71,8 @@ class NoisyVector:
 
 @dataclass(frozen=True, slots=True)
 class SelectionStep:
-    """Choices among exact counts: their law (None: the best, which nobody's rows alone may be asked for), or the noise
-    of each count, at how many rows of a unit, under which neighbours, in how many groups a row can be; and the
-    charge."""
+    """Choices among exact counts: their mechanism (None: the best candidate, allowed for public rows only), or the
+    noise of each count; the rows of a unit, the neighbours, and whether a row stays in one group; and the charge."""
 
     law: ChoiceSequence | None
     noise: Noise | None
@@ -85,7 +84,7 @@ class SelectionStep:
 
 @dataclass(frozen=True, slots=True)
 class PaidRequest:
-    """What is asked of an executor, what is known of its rows, and which combinations of its parts are measured."""
+    """The plan for an executor, what is known of its rows, and which combinations of its parts are measured."""
 
     plan: ExactPlan
     analysis: Analysis
@@ -94,13 +93,14 @@ class PaidRequest:
     def measured(
         self, measurements: Sequence[Measurement], table: ExactTable, noisy: Iterable[int] = ()
     ) -> MeasuredValues:
-        """What is found by measurements of the plan's exact integers."""
+        """Return the results of measurements of the plan's exact integers."""
         return measured(measurements, Exact(table, self.steps(table.parts), self.plan.keys), tuple(noisy))
 
     def steps(self, parts: NDArray[Any]) -> NDArray[Any]:
-        """The exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps.
+        """Return the exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps.
 
-        Python integers take over where 64 bits could be too few, which follows the number of rows but changes nothing.
+        Python integers replace 64-bit ones that could overflow. This depends on the number of rows but changes no
+        result.
         """
         groups = parts.shape[1]
         largest = max((int(abs(part).max()) for part in parts), default=0) if groups else 0
@@ -120,7 +120,7 @@ class PaidRequest:
 def assert_paid(
     asked: PaidRequest, measurements: Sequence[Measurement], cost: Cost, before: Iterable[Cost] = ()
 ) -> None:
-    """Raises InternalError where what is to be released is worth more than `cost`, of which some is spent `before`."""
+    """Raise InternalError if the release costs more than `cost`, including the costs spent `before`."""
     _assert_analysed(asked)
     vectors = [one for each in measurements for one in _drawn_by(each) if isinstance(one, NoisyVector)]
     for vector in vectors:
@@ -136,7 +136,7 @@ def assert_paid(
                 _assert_drawn(asked, drawing)
         normal = all(isinstance(one.noise, RoundedGaussian) for one in drawn)
         _assert_charged(each.cost, [one.cost for one in drawn], gaussian_rho if normal else rho_for)
-        for plan in each.told.plans:  # of integers of its own
+        for plan in each.told.plans:  # of its own integers
             _assert_analysed(PaidRequest(plan, of_one_group(asked.analysis), ()))
     together = sum((*before, *(each.cost for each in measurements)), FREE)
     if together.join(cost) != cost:
@@ -150,9 +150,9 @@ def _drawn_by(measurement: Measurement) -> tuple[NoisyVector | SelectionStep, ..
 
 
 def _assert_charged(cost: Cost, parts: Sequence[Cost], most: Callable[[Fraction, Fraction], Fraction]) -> None:
-    """The parts of a measurement come to no more than it costs: coordinate by coordinate, or, of Gaussian noise that
-    has an (epsilon, delta) all together, by what that is worth as rho: of rounded noise alone, which is that of one
-    vector, by its exact tails."""
+    """Check that the parts of a measurement cost no more than the measurement: coordinate by coordinate. For Gaussian
+    noise with a joint (epsilon, delta), compare rhos with the largest rho (`most`) for that pair: by the exact tails
+    for rounded noise only, whose parts are one vector."""
     worth = sum(parts, FREE)
     if worth.epsilon is None and cost.epsilon is not None:
         paid = worth.rho <= min(cost.rho, most(cost.epsilon, cost.delta)) and not worth.delta
@@ -163,7 +163,7 @@ def _assert_charged(cost: Cost, parts: Sequence[Cost], most: Callable[[Fraction,
 
 
 def _assert_analysed(asked: PaidRequest) -> None:
-    """The analysis is one of the plan's own source: its units, its limits and what is known there."""
+    """Check that the analysis is of the plan's own source: its units, contribution bounds and known facts."""
     plan, analysis = asked.plan, asked.analysis
     below = stability(plan.source)
     if analysis.private != bool(below.by_unit) or (plan.keys and not analysis.grouped):
@@ -179,7 +179,7 @@ def _assert_analysed(asked: PaidRequest) -> None:
 
 
 def _bounds_itself(below: Stability, analysis: Analysis) -> bool:
-    """Whether a source has no more rows of a unit than the limits say, in no more groups, whoever enforces them."""
+    """Return whether the source itself bounds a unit's rows and groups by the contribution bounds."""
     most, rows = below.rows, analysis.bounds.rows
     return most is not None and most <= min(rows.rows, rows.per_group, rows.groups if analysis.grouped else rows.rows)
 
@@ -208,7 +208,7 @@ def _reach(asked: PaidRequest, vector: NoisyVector) -> Reach:
 
 
 def _assert_chosen(asked: PaidRequest, measurements: Sequence[Measurement], vectors: Sequence[NoisyVector]) -> None:
-    """All groups are public, or one measurement at least chooses those that are shown."""
+    """Check that all groups are public, or that at least one measurement selects the groups to show."""
     plan, analysis = asked.plan, asked.analysis
     found = [one for each in measurements for one in each.told.selections if one.hides]
     if analysis.private and plan.keys and not plan.every_cell and not found:
@@ -218,7 +218,7 @@ def _assert_chosen(asked: PaidRequest, measurements: Sequence[Measurement], vect
 
 
 def _is_sound(asked: PaidRequest, each: ShownGroups, vectors: Sequence[NoisyVector]) -> bool:
-    """Whether a selection is of what it says, for all groups that can come or go with a unit."""
+    """Return whether a selection measures what it declares, for all groups that can appear or disappear with a unit."""
     plan, analysis = asked.plan, asked.analysis
     if isinstance(each, GroupsByChance):
         counts = (CountRows(None), CountUnits(None)) if analysis.bounds.rows.l1 == 1 else (CountUnits(None),)

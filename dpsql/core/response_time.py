@@ -1,17 +1,17 @@
-"""The random delay of an answer, by which its response time is differentially private.
+"""The random delay of an answer, which makes its response time differentially private.
 
 **Setting.** A run takes T microseconds, and an answer is seen at the first point of a public grid after T + X.
-Neighbours move T by at most `reach` microseconds, rounded up (`row_work`). X = max(0, C + Y), with Y of the discrete
-Laplace law of scale s = reach / epsilon, and C = `shift`.
+Neighbours change T by at most `reach` microseconds, rounded up (`row_work`). X = max(0, C + Y), with Y discrete
+Laplace noise of scale s = reach / epsilon, and C = `shift`.
 
 **Theorem.** The point at which an answer is seen is (epsilon, delta)-differentially private.
 
-Proof. Let M be the first point after T + C + Y. For each point g, M <= g just if Y <= floor(g - T) - C, and floor(g -
-T) moves by at most `reach`: so M is a function of an integer of sensitivity `reach` with discrete Laplace noise, and
-epsilon-DP. The delay differs from C + Y only where Y < -C, which has probability t = e^(-(C + 1) / s) / (1 + e^(-1 /
-s)) <= e^(-C / s). For each set S of points, P[seen in S] <= P[M in S] + t <= e^epsilon P[M' in S] + t <= e^epsilon
-(P[seen' in S] + t) + t. So delta = (1 + e^epsilon) t is enough, and C = ceil(s ln((1 + e^epsilon) / delta)), rounded
-up, gives it. Without the shift, answers would be seen at or before T.
+Proof. Let M be the first point after T + C + Y. For each point g, M <= g if and only if Y <= floor(g - T) - C, and
+floor(g - T) changes by at most `reach`: so M is a function of an integer of sensitivity `reach` with discrete Laplace
+noise, and epsilon-DP. The delay differs from C + Y only if Y < -C, which has probability t = e^(-(C + 1) / s) / (1 +
+e^(-1 / s)) <= e^(-C / s). For each set S of points, P[seen in S] <= P[M in S] + t <= e^epsilon P[M' in S] + t <=
+e^epsilon (P[seen' in S] + t) + t. So delta = (1 + e^epsilon) t is enough, which C = ceil(s ln((1 + e^epsilon) /
+delta)), rounded up, gives. Without the shift, answers would be seen at or before T.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpsql.core.mechanisms.samplers import discrete_laplace
 from dpsql.schema.frozen import dataclass
 
 LEAST_REACH = 50
-"""Microseconds: what a row of cheap expressions moves a run by, as far as it can be measured."""
+"""Microseconds by which a row of cheap expressions changes a run, as far as that can be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ResponseTime:
 
     @property
     def cost(self) -> Cost:
-        """The charge for each question."""
+        """The charge for each query."""
         return Cost.of(self.epsilon, self.delta)
 
     @property
@@ -54,5 +54,5 @@ class ResponseTime:
         return math.ceil(float(self.scale(reach)) * spread * (1 + 1e-9)) + 1
 
     def draw(self, reach: int) -> int:
-        """A delay in microseconds, of a run that one privacy unit moves by at most `reach` of them."""
+        """Return a delay in microseconds, for a run that one privacy unit changes by at most `reach` microseconds."""
         return max(0, self.shift(reach) + int(discrete_laplace(self.scale(reach), 1)[0]))

@@ -1,4 +1,4 @@
-"""From exact numbers to floats and back, always to the safe side: what is returned as a cost is never too small."""
+"""Conversion between exact numbers and floats, rounded to the safe side: a returned cost is never too small."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from fractions import Fraction
 from dpsql.core.loss import exact
 
 RELATIVE_MARGIN = 1e-12
-"""By this part of itself a computed epsilon or delta is raised. The formulas below add, multiply and take logarithms
-of positive terms a few dozen times, each within 2^-52 of its value, so their error stays below a hundredth of it; where
-terms cancel, the code that cancels them adds its own margin."""
+"""Computed epsilons and deltas are raised by this fraction. The formulas below add, multiply and take logarithms of
+positive terms a few dozen times, each within 2^-52 of its value, so their error stays below a hundredth of the margin.
+Code that cancels terms adds its own margin."""
 
 _LONGEST = 512
 _KEPT = 256
 
 
 def raised(value: float) -> float:
-    """The value and the margin of its float error; 0 stays 0 and NaN stays NaN."""
+    """Return the value plus the margin for its float error; 0 stays 0 and NaN stays NaN."""
     return math.nextafter(value * (1 + RELATIVE_MARGIN), math.inf) if value > 0 else value
 
 
 def at_least(number: Fraction) -> float:
-    """The least float that reads, as the decimal it prints as, as `number` or more; 3/10 gives 0.3."""
+    """Return the least float whose printed decimal is `number` or more; 3/10 gives 0.3."""
     nearest = float(number)
     return nearest if exact(nearest, "number") >= number else math.nextafter(nearest, math.inf)
 
 
 def above(number: Fraction) -> float:
-    """A float that is truly `number` or more: at most one step above the nearest."""
+    """Return a float whose exact value is `number` or more: at most one step above the nearest."""
     nearest = float(number)
     return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def below(number: Fraction) -> float:
-    """A float that is truly `number` or less."""
+    """Return a float whose exact value is `number` or less."""
     return -above(-number)
 
 
 def total(numbers: Iterable[Fraction]) -> Fraction:
-    """The sum, exact while it needs no more than a few hundred digits; else above it by less than a part in 2^200.
+    """Return the sum, exact up to a few hundred digits; otherwise too large by less than a part in 2^200.
 
-    Added pairwise, since the denominators of many unequal fractions grow with every one that is added.
+    Terms are added pairwise, because the denominators of many unequal fractions grow with every addition.
     """
     terms = list(numbers) or [Fraction(0)]
     while len(terms) > 1:

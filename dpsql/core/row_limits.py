@@ -1,16 +1,16 @@
-"""Row limits below joins: the text bounds the rows of one privacy unit that a join multiplies.
+"""Row limits below joins, which bound the rows of one privacy unit that a join multiplies.
 
 A CROSS JOIN, or a join by < and the like, makes all pairs of a unit's rows with the rows of a public table. A join of
 two private tables makes all pairs of a unit's own rows. Contribution bounds apply after all joins, so they bound the
 noise and not the work. `RowLimit` nodes below such joins bound the work too.
 
-A limit is never below what owners declare or the text asks for, so a unit that keeps to its declaration loses no row.
-Conditions that read only the rows below a limit move there, so that the rows that are kept are rows that count.
+A limit is never below the owner's declaration or the query's, so a unit within its declaration loses no row.
+Conditions that read only the rows below a limit move below it, so that the kept rows are rows that count.
 
 There are two kinds of limits. Above a CROSS JOIN that no aggregate by unit follows, contribution bounds drop rows
 anyway: the limit is the declared number. Elsewhere a unit would lose more than the rows that do not count: 5 of 30 rows
 on each side of a join by an equal value leave 1 pair of 30, and counts of a unit's own rows shrink. There the limit
-is at least as high as SMALL_JOIN joined rows need, which take too little time to be seen.
+allows at least SMALL_JOIN joined rows, which take too little time to be seen.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ SMALL_JOIN = 1 << 16
 
 
 def limit_join_inputs(plan: Aggregate, options: Options | None) -> Aggregate:
-    """The plan with a RowLimit below each join that multiplies the rows of units; the same plan where there is none, or
-    where owners declare no limit of rows."""
+    """Return the plan with a RowLimit below each join that multiplies the rows of units; the same plan if there is no
+    such join, or if owners declare no row limits."""
     if not any(map(multiplies, nodes_of(plan.input))):
         return plan
     scans = list(scans_of(plan.input))
@@ -70,7 +70,7 @@ def limit_join_inputs(plan: Aggregate, options: Options | None) -> Aggregate:
 
 
 def without_row_limits(source: Source) -> Source:
-    """The source without its RowLimit nodes."""
+    """Return the source without its RowLimit nodes."""
     if not any(isinstance(node, RowLimit) for node in nodes_of(source)):
         return source
     if isinstance(source, Join):
@@ -86,7 +86,7 @@ def without_row_limits(source: Source) -> Source:
 
 
 def _columns_read(plan: Aggregate) -> list[Column]:
-    """All columns that the plan reads, each once."""
+    """Return all columns that the plan reads, each once."""
     exprs = [key.expr for key in plan.keys] + [expr for each in plan.aggregations for expr in each.arguments]
     exprs += [expr for node in nodes_of(plan.input) for expr in exprs_of(node)]
     return list(dict.fromkeys(column for expr in exprs for column in columns(expr)))
@@ -95,19 +95,19 @@ def _columns_read(plan: Aggregate) -> list[Column]:
 @dataclass(frozen=True)
 class _Above:
     """The use of rows above a node. `bounded`: contribution bounds drop rows before anything else reads a unit's rows
-    together; `sides`: other tables whose rows of the unit are paired with each row; `times`: the public rows that are
-    joined to each row."""
+    together; `sides`: other tables whose rows of the unit are paired with each row; `times`: the public rows joined to
+    each row."""
 
     bounded: bool = False
     sides: int = 0
     times: int = 1
 
     def paired(self, other: Source) -> _Above:
-        """The use of rows that meet the rows of the same unit on the other side."""
+        """Return the use of rows that are paired with the same unit's rows on the other side."""
         return _Above(sides=self.sides + paired_tables(other), times=self.times * stability(other).fan_out)
 
     def joined(self, times: int) -> _Above:
-        """The use of rows each of which meets so many public rows."""
+        """Return the use of rows that are each joined with `times` public rows."""
         return replace(self, times=self.times * max(1, times))
 
     @property
@@ -118,9 +118,9 @@ class _Above:
 
 @dataclass(frozen=True, repr=False)
 class _Limiter:
-    """Inserts row limits. `asked`: the text's number of rows, 0 if there is none; `largest`: the largest number that a
-    table declares, which holds for tables that declare none; `read`: the columns that the plan reads; `tables`: the
-    table of each scan, by the scan's name."""
+    """Inserts row limits. `asked`: the query's number of rows, 0 if there is none; `largest`: the largest number that a
+    table declares, used for tables that declare none; `read`: the columns that the plan reads; `tables`: the table of
+    each scan, by the scan's name."""
 
     asked: int
     largest: int
@@ -128,7 +128,7 @@ class _Limiter:
     tables: Mapping[str, str]
 
     def limited(self, source: Source, terms: Terms, above: _Above) -> Source:
-        """The rows of a source for which all terms are TRUE. The terms read no other rows."""
+        """Return the rows of a source for which all terms are TRUE. The terms read no other rows."""
         if not any(map(multiplies, nodes_of(source))):
             return _filtered(source, terms)
         if isinstance(source, Filter):
@@ -177,7 +177,7 @@ class _Limiter:
             return _filtered(replace(node, input=outer, inner=self.limited(node.inner, (), _Above())), rest)
         people = bool(stability(node.inner).by_unit)
         asking = _Above().paired(node.inner) if people else _Above(times=public_rows(node.inner))
-        # The mark adds no row: rows are limited for the pairs of the mark or for the joins above, whichever are more.
+        # The mark adds no row: the limit serves the pairs of the mark or the joins above, whichever are more.
         stricter = min(asking, above, key=lambda each: each.least)
         outer = self.limited(node.input, own, replace(stricter, bounded=above.bounded))
         inner = self.limited(node.inner, (), _Above().paired(node.input)) if people else node.inner
@@ -187,18 +187,18 @@ class _Limiter:
         return _filtered(replace(node, input=outer, inner=inner), rest)
 
     def _limit(self, rows: Source, least: int) -> Source:
-        """The rows that a join multiplies, with a limit unless the plan itself bounds the rows of a unit."""
+        """Return the rows that a join multiplies, with a limit unless the plan itself bounds the rows of a unit."""
         most = min(max(self.asked, self._declared(rows), least), LARGEST_LIMIT)
         certain = stability(rows).rows
         return rows if certain is not None and certain <= most else RowLimit(rows, most, self._compared(rows))
 
     def _limit_lowest(self, rows: Source, above: _Above) -> Source:
-        """The rows with a limit, unless joins below have limits already."""
+        """Return the rows with a limit, unless joins below have limits already."""
         limited = any(isinstance(node, RowLimit) for node in nodes_of(rows)) and stability(rows).rows is not None
         return rows if limited else self._limit(rows, above.least)
 
     def _declared(self, source: Source) -> int:
-        """The rows that one unit may have in a source, by what owners declare."""
+        """Return the number of rows that one unit may have in a source, by the owners' declarations."""
         if isinstance(source, RowLimit):
             return min(source.most, self._declared(source.input))
         if isinstance(source, Scan):
@@ -214,26 +214,26 @@ class _Limiter:
         return min(LARGEST_LIMIT, rows * max(1, others if source.matches is None else min(others, source.matches)))
 
     def _compared(self, rows: Source) -> tuple[Expr, ...]:
-        """All that the query reads of the rows. Where a table stands twice in the query, the columns that are read of
+        """Return all that the query reads of the rows. For a table that occurs twice in the query, columns read of
         either are compared, so that a self-join keeps the same rows on both sides."""
         names = _names_of(rows)
         read = [each for each in self.read if each.table in names]
         if not any(isinstance(node, Windows) for node in nodes_of(rows)):
-            # Rows that a window cannot tell apart may differ in columns that are read elsewhere.
+            # Rows that are equal for a window may differ in columns that are read elsewhere.
             scans = [scan for scan in row_scans_of(rows) if scan.name in names]
             read += [column for scan in scans for column in self._read_elsewhere(scan)]
         read.sort(key=lambda each: (each.name, each.table))
         return tuple(dict.fromkeys(map(_comparable, read)))
 
     def _read_elsewhere(self, scan: Scan) -> Iterator[Column]:
-        """The columns that the query reads of other scans of the same table, as columns of this scan."""
+        """Yield the columns that the query reads of other scans of the same table, as columns of this scan."""
         for column in self.read:
             if column.table != scan.name and self.tables.get(column.table) == scan.table.name:
                 yield replace(column, table=scan.name)
 
 
 def _of_table(scan: Scan) -> int | None:
-    """The rows of one unit in a table, as its owner declares them; None where nothing is declared."""
+    """Return the declared number of rows of one unit in a table; None if nothing is declared."""
     limits = scan.table.limits
     if scan.table.public:
         return None
@@ -245,7 +245,7 @@ def _of_table(scan: Scan) -> int | None:
 
 
 def _divided(terms: Terms, rows: Source) -> tuple[Terms, Terms]:
-    """The terms that read these rows and no others, and the rest."""
+    """Return the terms that read only these rows, and the rest."""
     names = _names_of(rows)
     own = [term for term in terms if _reads_only(term, names)]
     return own, [term for term in terms if term not in own]
@@ -257,7 +257,7 @@ def _reads_only(term: Expr, names: frozenset[str]) -> bool:
 
 
 def _names_of(source: Source) -> frozenset[str]:
-    """The names under which expressions above a source read its columns."""
+    """Return the names under which expressions above a source read its columns."""
     if isinstance(source, Scan):
         return frozenset((source.name,))
     if isinstance(source, Union | PerUnit):
@@ -278,7 +278,7 @@ def _filtered(source: Source, terms: Terms) -> Source:
 
 
 def _comparable(column: Column) -> Expr:
-    """A column as rows are told apart by it; of a value that is only there or not, whether it is there."""
+    """Return the expression that distinguishes rows by a column; for an opaque value, whether it is NULL."""
     if not column.type.opaque:
         return column
     made = call(FUNCTIONS["is_null"], column)

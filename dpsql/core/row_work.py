@@ -1,8 +1,8 @@
 """The time that one row, or one privacy unit, can take in a plan: bounded by the query's text and declared facts.
 
-Each record of a function says its work (`plan.work`), and each expression how long its texts are at most. A row is
-read once by every expression of a plan, and once more for each row that public tables make of it below. Work adds up
-over all of these, whatever a row holds: a CASE works on all of its arms.
+Each function's record has its work (`plan.work`), and each expression a maximum length of its texts. A row is read once
+by every expression of a plan, and once more for each row that public tables below make of it. Work adds up over all of
+these, independently of the row's values: a CASE works on all of its arms.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from dpsql.schema.frozen import dataclass
 MOST_CALL_WORK = 16_000_000
 """Nanoseconds that one call may take for a row: with and without the row, runs differ by less than 20 milliseconds."""
 MOST_ROW_WORK = 8 * MOST_CALL_WORK
-"""Those that all calls of a query together may take for a row."""
+"""Nanoseconds that all calls of a query together may take for a row."""
 USUAL_TEXT = 256
 """Characters of a stored text that is not the longest of its unit."""
 MOST_PAIRS = 1 << 22
-"""Pairs of one unit's rows that an engine makes at most."""
+"""The maximum number of pairs of one unit's rows that an engine makes."""
 PASSES = 2
-"""How often rows are read: once more where bounds are chosen."""
+"""The number of times rows are read: twice if bounds are chosen."""
 _SHORTER = (4_096, 2_048, 1_024, 512, 256, 128, 64, 32)
 
 
 @dataclass(frozen=True, slots=True)
 class RowExpression:
-    """An expression that is computed for every row of a place in a plan; `times`: how many rows there one row of a
-    private table becomes."""
+    """An expression that is computed for every row at a place in a plan; `times`: the number of rows there for one row
+    of a private table."""
 
     expr: Expr
     times: int
 
 
 def check_row_work(plan: Aggregate) -> None:
-    """Raises UnsupportedSQL where one row can take more than MOST_ROW_WORK, or one call more than MOST_CALL_WORK."""
+    """Raise UnsupportedSQL if one row can take more than MOST_ROW_WORK, or one call more than MOST_CALL_WORK."""
     readings = list(readings_of(plan))
     work = Measure(LONGEST_TEXT)
     total = sum(each.times * work.of(each.expr) for each in readings)
@@ -63,8 +63,8 @@ def _refused(what: str, most: float, hint: str) -> UnsupportedSQL:
 
 
 def unit_work(plan: Aggregate, rows: int) -> float:
-    """Nanoseconds that a privacy unit can take: each row has texts of USUAL_TEXT characters, and one row the longest
-    texts there are. rows: those that count, of which a unit may store more: as many as its tables declare."""
+    """Return the nanoseconds that a privacy unit can take: each row has texts of USUAL_TEXT characters, and one row has
+    texts of the maximum length. rows: those that count; a unit may store more, as many as its tables declare."""
     rows = max(rows, stored_rows(plan))
     readings = list(readings_of(plan))
     longest_texts, usual_texts = Measure(LONGEST_TEXT), Measure(USUAL_TEXT)
@@ -75,19 +75,18 @@ def unit_work(plan: Aggregate, rows: int) -> float:
 
 
 def stored_rows(plan: Aggregate) -> int:
-    """The rows of one unit in one table, by what owners declare: a text may have fewer of them count, and all are
-    read."""
+    """Return the declared maximum of rows of one unit in one table. A query may count fewer, but all are read."""
     return max((scan.table.limits.rows or 1 for scan in scans_of(plan.input)), default=1)
 
 
 def _joins_of_people(source: Source) -> int:
-    """How many joins bring rows of one unit together, all of them in pairs."""
+    """Return how many joins make all pairs of rows of one unit."""
     joins = (node for node in nodes_of(source) if isinstance(node, Join | Mark))
     return sum(all(stability(each).by_unit for each in inputs_of(node)) for node in joins)
 
 
 def readings_of(plan: Aggregate) -> Iterator[RowExpression]:
-    """All that a plan computes of rows of private tables."""
+    """Yield all that a plan computes from rows of private tables."""
     top = stability(plan.input)
     if top.by_unit:
         above = [key.expr for key in plan.keys] + [expr for each in plan.aggregations for expr in each.arguments]
@@ -105,7 +104,7 @@ def _readings_at(node: Source) -> Iterator[RowExpression]:
             yield from (RowExpression(expr, each.fan_out) for expr in branch.outputs if each.by_unit)
         return
     times = max(each.fan_out for each in below if each.by_unit)
-    if isinstance(node, Join | Mark):  # what is computed of public rows alone takes as long without the unit
+    if isinstance(node, Join | Mark):  # work on public rows only is the same without the unit
         for left, right in node.keys:
             yield RowExpression(left, below[0].fan_out)
             if below[1].by_unit:
@@ -117,7 +116,7 @@ def _readings_at(node: Source) -> Iterator[RowExpression]:
 
 
 def public_rows(source: Source) -> int:
-    """How many rows of a public source stand beside each row that asks about them."""
+    """Return how many rows of a public source are compared with each row."""
     below = stability(source)
     if below.by_unit:
         return 1
@@ -128,22 +127,22 @@ def public_rows(source: Source) -> int:
 
 
 class Measure:
-    """The work of expressions, where a stored text of which nothing is declared has at most so many characters."""
+    """The work of expressions, for stored texts of at most `stored` characters unless declared otherwise."""
 
     def __init__(self, stored: int) -> None:
         self._stored = stored
         self._known: dict[Expr, tuple[int, float]] = {}
 
     def of(self, expr: Expr) -> float:
-        """Nanoseconds for one row."""
+        """Return the nanoseconds for one row."""
         return self._measured(expr)[1]
 
     def own(self, call: Call) -> float:
-        """Those of a call apart from its arguments."""
+        """Return the nanoseconds of a call without its arguments."""
         return call.function.work(read_sizes(call.function, call.args, [self.length(arg) for arg in call.args]))
 
     def length(self, expr: Expr) -> int:
-        """The most characters of a text; 0 of other types."""
+        """Return the maximum number of characters of a text; 0 for other types."""
         return self._measured(expr)[0]
 
     def _measured(self, expr: Expr) -> tuple[int, float]:
@@ -159,7 +158,7 @@ class Measure:
 
 
 def _hint(call: Call, work: Measure, most: float) -> str:
-    """What to write in place of a text, where a shorter one is enough."""
+    """Return what to write instead of a text, if a shorter one is enough."""
     text = next((arg for arg in call.args if isinstance(arg, Column | Call) and arg.type is Type.TEXT), None)
     if text is None:
         return "Join a smaller public table."

@@ -1,4 +1,4 @@
-"""Whose presence is protected, and which tables count as neighbours."""
+"""Privacy units, contribution bounds, and the neighbour relation of tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Neighbours(StrEnum):
 
     @classmethod
     def of(cls, word: object) -> Neighbours:
-        """The relation named by `word`; InvalidArgument for any other word."""
+        """Return the relation named by `word`. Raises InvalidArgument for any other word."""
         if isinstance(word, str) and word in list(cls):
             return cls(word)
         raise InvalidArgument(
@@ -33,11 +33,11 @@ class Neighbours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContributionBound:
-    """How much of one privacy unit reaches an aggregate: at most `rows` rows, in at most `groups` groups, at most
-    `per_group` rows in any one of them.
+    """The contribution bounds of one privacy unit to an aggregate: at most `rows` rows, in at most `groups` groups, at
+    most `per_group` rows in any one group.
 
     With c_i rows in group i the properties are the largest L1 norm, squared L2 norm and L-infinity norm of (c_i). The
-    largest of sum c_i^2, a convex function, is where as many groups as possible are full and one takes the rest.
+    sum of c_i^2 is convex, so it is largest if as many groups as possible are full and one takes the rest.
     """
 
     rows: int
@@ -64,17 +64,17 @@ class ContributionBound:
 
     @property
     def most_groups(self) -> int:
-        """In how many groups one unit can be at once."""
+        """The maximum number of groups of one unit."""
         return min(self.rows, self.groups)
 
 
 ONE_ROW = ContributionBound(1, 1, 1)
-"""Each row is a unit of its own, and in one group."""
+"""Each row is a privacy unit, in one group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far apart the exact answers of neighbouring tables can be, in three norms over all cells."""
+    """The largest distance between exact answers of neighbouring tables, in three norms over all cells."""
 
     l1: float
     l2: float
