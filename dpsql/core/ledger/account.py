@@ -1,4 +1,5 @@
-"""The running sums of a ledger: steps that read everything, and steps that read one part of a declared partition."""
+"""The running sums of a ledger: for steps that read everything, and for steps that read parts of a declared
+partition."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """A part of a declared partition: the value that a column of a table has in every row that a step reads."""
+    """A part of a declared partition: the value that one column has in every row of a table that a step reads."""
 
     table: str
     column: str
@@ -27,11 +28,11 @@ class Part:
 class Account:
     """Sums of costs, for units that lie in one part of each partition. Parallel composition.
 
-    A step that reads only rows of some parts has, for neighbours that differ by a unit of another part, the same law on
-    both: it costs that unit nothing. So a unit costs the common sum and the sum of its own part, of each partition
-    (McSherry, SIGMOD 2009, theorem 4, unit by unit). Which unit it is is fixed before the first step, so a filter may
-    watch all of them at once, each by itself. A unit that changes (`moves`: bounded neighbours) can leave one part and
-    enter another: then the sums of two parts.
+    If neighbours differ by a unit outside the parts that a step reads, the step has the same output distribution on
+    both: it costs that unit nothing. So a unit costs the common sum plus the sum of its own part, of each partition
+    (McSherry, SIGMOD 2009, theorem 4, unit by unit). The differing unit is fixed before the first step, so a filter may
+    watch all units at once, each separately. A unit that changes (`moves`: bounded neighbours) can leave one part and
+    enter another. Then it costs the sums of two parts.
     """
 
     def __init__(self, *, moves: bool = False) -> None:
@@ -45,15 +46,15 @@ class Account:
         return not self._parts
 
     def tells_apart(self, parts: Sequence[Part] = ()) -> bool:
-        """Whether `concerned` has a sum for each way in which a unit may lie in parts."""
+        """Return whether `concerned` yields a separate sum for each placement of a unit in parts."""
         return not self._moves and len({*self._parts, *(part.partition for part in parts)}) <= 1
 
     def add(self, cost: Cost, parts: Iterable[Part] = ()) -> None:
-        """Enter a step that reads all rows, or those of the parts (of one partition) only."""
+        """Add a step that reads all rows, or only those of the parts (of one partition)."""
         self.add_all([(cost, tuple(parts))])
 
     def add_all(self, steps: Iterable[tuple[Cost, Sequence[Part]]]) -> None:
-        """Enter steps, one after the other: costs, and the parts that each reads (none: all rows)."""
+        """Add steps in order: costs, and the parts that each reads (empty: all rows)."""
         common: list[Cost] = []
         of_parts: dict[Part, list[Cost]] = {}
         for cost, parts in steps:
@@ -67,10 +68,11 @@ class Account:
             self._parts.setdefault(part.partition, _Sums()).add(part.value, costs)
 
     def concerned(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Iterator[Cost]:
-        """What the units that a step concerns have cost with it, one sum for each part that they may lie in.
+        """Yield the cost, with this step, of the units that the step concerns: one sum for each part that they may lie
+        in.
 
         A step that reads everything concerns all units. With several partitions, or units that move, the largest sums
-        of the others are taken, coordinate by coordinate.
+        of the others are used, coordinate by coordinate.
         """
         parts = self._told_apart(parts)
         if parts:
@@ -90,14 +92,14 @@ class Account:
             yield base + self._largest_of_all()
 
     def at_most(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Cost:
-        """One cost that is at least that of every unit that a step concerns, coordinate by coordinate."""
+        """Return a cost that is at least that of every unit that a step concerns, coordinate by coordinate."""
         if self._told_apart(parts):
             return reduce(Cost.join, self.concerned(cost, parts))
         return self._common + cost + self._largest_of_all()
 
     def _told_apart(self, parts: Iterable[Part]) -> tuple[Part, ...]:
-        """The parts of a step. One that reads several is taken as one that reads all, where a unit can move from one of
-        them to another: it costs that unit once, not once for each."""
+        """Return the parts of a step; empty for a step that reads several if a unit can move between them. Such a step
+        counts as reading everything: it costs that unit once, not once for each part."""
         found = tuple(parts)
         return () if self._moves and len(found) > 1 else found
 
@@ -110,13 +112,13 @@ class Account:
 
     @staticmethod
     def _beside(own: _Sums, value: str, after: dict[str, Cost]) -> Cost:
-        """The largest other part that a unit can come from or go to."""
+        """Return the largest other part that a unit can come from or go to."""
         return reduce(Cost.join, (total for name, total in after.items() if name != value), own.largest_but(value))
 
 
 @dataclass(slots=True)
 class _Sums:
-    """The sums of one partition's parts; of each coordinate the two largest, which only grow, are at hand."""
+    """The sums of one partition's parts, with the two largest of each coordinate; sums only grow."""
 
     _held: dict[str, Cost] = field(default_factory=dict)
     _top: list[list[tuple[_Size, str]]] = field(default_factory=lambda: [[], [], [], []])
@@ -134,16 +136,16 @@ class _Sums:
             top[:] = sorted([*others, (size, value)], reverse=True)[:2]
 
     def largest(self, count: int) -> Cost:
-        """The sum of so many largest parts (1 or 2)."""
+        """Return the sum of the `count` (1 or 2) largest parts."""
         return _cost_of([[size for size, _ in top[:count]] for top in self._top])
 
     def largest_but(self, value: str) -> Cost:
-        """The largest part beside this one."""
+        """Return the largest part other than this one."""
         return _cost_of([[size for size, name in top if name != value][:1] for top in self._top])
 
 
 _Size = tuple[bool, Fraction]
-"""Whether it is infinite, and else how much."""
+"""Whether a coordinate is infinite, and otherwise its value."""
 
 
 def _sizes(cost: Cost) -> tuple[_Size, _Size, _Size, _Size]:

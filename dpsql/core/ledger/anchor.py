@@ -1,4 +1,4 @@
-"""Anchors: the number and hash of a ledger's last line, which is kept elsewhere."""
+"""Anchors: the number and hash of a ledger's last line, kept outside the ledger."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dpsql.errors import InvalidArgument
 
 
 def check_form(anchor: object) -> None:
-    """Raises InvalidArgument for what is no anchor."""
+    """Raise InvalidArgument if `anchor` is not an anchor."""
     read_anchor(anchor)
 
 
 def read_anchor(anchor: object) -> tuple[int, str]:
-    """The number and the hash. Raises InvalidArgument for what is no anchor."""
+    """Return the number and the hash. Raises InvalidArgument if `anchor` is not an anchor."""
     parts = re.fullmatch("([0-9]{1,15}):([0-9a-f]{64})", anchor) if isinstance(anchor, str) else None
     if parts is None:
         raise InvalidArgument(

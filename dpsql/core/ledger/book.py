@@ -1,5 +1,5 @@
-"""The book that a ledger is kept in: lines in a store, in one chain, written and read in turn by any number of threads
-and, with a file, of processes.
+"""The book of a ledger: lines in a store, in one chain, written and read in turn by any number of threads and, with a
+file, of processes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dpsql.errors import LedgerError
 
 
 class Book:
-    """The lines of one ledger, and what they say so far.
+    """The lines of one ledger, and the state that they describe.
 
-    It cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
-    file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
+    A book cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
+    file's locks do not survive a fork. Raises LedgerError if the store's lines are not those that were written.
     """
 
     _still = 0
@@ -53,14 +53,15 @@ class Book:
             pass
 
     def close(self) -> None:
-        """Let go of the file. The ledger cannot be used any more. Nothing in a forked child, whose parent has it."""
+        """Close the file; the ledger cannot be used any more. No effect in a forked child, as the parent owns the
+        file."""
         if os.getpid() == self._process:
             with self._lock:
                 self._store.close()
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        """With the lines of other processes read. Raises LedgerError."""
+        """Read the lines of other processes first. Raises LedgerError."""
         self.check_process()
         with self._lock:
             if not self._still:
@@ -69,8 +70,8 @@ class Book:
 
     @contextmanager
     def at_one_moment(self) -> Iterator[None]:
-        """What is asked inside is told as of one moment, so that lines are looked for once. What is charged or kept
-        there is seen as ever; a claim must not be waited for."""
+        """Answer all reads inside as of one moment, looking for new lines only once. Charges and answers written inside
+        are visible as usual. Do not wait for a claim inside."""
         with self._current():
             self._still += 1
             try:
@@ -80,7 +81,7 @@ class Book:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction: the line appended inside is durable afterwards, or, where anything fails, is not there."""
+        """Run one transaction: the line appended inside is durable afterwards or, if anything fails, not there."""
         self.check_process()
         with self._lock:
             with self._transaction():
@@ -88,14 +89,14 @@ class Book:
             self._read_back()
 
     def _read_back(self) -> None:
-        """See that what was written is there."""
+        """Check that the written lines are there."""
         self._catch_up()
         if self._state.last.number < self._next.number:
             raise LedgerError("the ledger lost an entry that was just written.", hint=RESTORE)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """The store's transaction, over all that was written by others."""
+        """Run the store's transaction, after reading all lines written by others."""
         try:
             self._store.begin()
             self._catch_up()
@@ -107,8 +108,8 @@ class Book:
             raise
 
     def _append(self, line: Line) -> int:
-        """Write a line after the last one. The first of format 2 in a ledger of format 1 says so before; a note needs
-        no more than format 1 knows."""
+        """Write a line after the last one. The first line of format 2 in a ledger of format 1 is preceded by a
+        FormatChange; a note is also valid in format 1."""
         before = self._next
         old = before.format < FORMAT and isinstance(line, Note)
         if before.format < FORMAT and not isinstance(line, Note | FormatChange):
@@ -121,7 +122,7 @@ class Book:
         return number
 
     def _catch_up(self) -> None:
-        """Read what has been written since, and see that what was read before is still the same."""
+        """Read the lines written since, and check that the last line read before is unchanged."""
         last = self._state.last
         with closing(self._store.since(last.number)) as lines:
             if last.number:
@@ -131,11 +132,11 @@ class Book:
             self._state.read(lines)
 
     def _now(self) -> str:
-        """The time of a new line. Raises LedgerError where the clock went backwards."""
+        """Return the time of a new line. Raises LedgerError if the clock went backwards."""
         return clock.next_time(self._state.time)
 
     def check_process(self) -> None:
-        """Raises LedgerError in a forked child."""
+        """Raise LedgerError in a forked child."""
         if os.getpid() != self._process:
             raise LedgerError(
                 "this session was forked: parent and child would each spend the whole budget.",
@@ -152,30 +153,29 @@ class Book:
         raise LedgerError("a ledger cannot be pickled: each copy could spend the whole budget.")
 
     def recall(self, key: str) -> bytes | None:
-        """The last answer kept under a key, None where there is none. Raises LedgerError for one that was changed."""
+        """Return the last answer kept under a key, None if there is none. Raises LedgerError if it was changed."""
         with self._current():
             return self._payload(*self._state.answers.get(key, (0, "")))
 
     def recall_paid(self, charge: int, slot: int = 0) -> bytes | None:
-        """The answer that a charge paid for, None where it has none. Raises LedgerError for one that was changed."""
+        """Return the answer that a charge paid for, None if there is none. Raises LedgerError if it was changed."""
         with self._current():
             return self._payload(*self._state.paid.get((charge, slot), (0, "")))
 
     def answer_line(self, key: str) -> int:
-        """The line of the last answer kept under a key, 0 where there is none."""
+        """Return the line of the last answer kept under a key, 0 if there is none."""
         with self._current():
             return self._state.answers.get(key, (0, ""))[0]
 
     def recall_line(self, number: int) -> bytes | None:
-        """The answer that was kept with that line, None where there is none. Raises LedgerError for one that was
-        changed."""
+        """Return the answer kept with that line, None if there is none. Raises LedgerError if it was changed."""
         with self._current(), closing(self._store.since(number)) as lines:
             place, text, _ = next(lines, (0, "", ""))
             line = read_line(text) if place == number else None
             return self._payload(number, line.digest) if isinstance(line, Answer) else None
 
     def _payload(self, number: int, digest: str) -> bytes | None:
-        """The answer kept with that line; none for 0. Raises LedgerError."""
+        """Return the answer kept with that line; None for line 0. Raises LedgerError."""
         payload = self._store.payload(number) if number else None
         if number and (payload is None or ledger_text.digest_of(payload) != digest):
             raise LedgerError("an answer that the ledger keeps was changed after it was given.", hint=RESTORE)

@@ -1,4 +1,4 @@
-"""What an owner allows: a budget, and shares of it for analysts."""
+"""The owner's budget, and shares of it for analysts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dpsql.schema.frozen import dataclass
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Budget:
-    """The most that all answers may cost together.
+    """The maximum cost of all answers together.
 
     epsilon, delta: the guarantee; conversion_delta: the part of delta at which rho is converted to epsilon (accountants
-    "auto" and "zcdp"; a half unless said), steps have the rest. analysts: a Budget for each analyst by name, "*" for
-    all others, or one Budget for each; without it only the total counts. Raises InvalidPrivacyParameter.
+    "auto" and "zcdp"; by default a half), steps have the rest. analysts: a Budget for each analyst by name, "*" for all
+    others, or one Budget for each; without it only the total counts. Raises InvalidPrivacyParameter.
     """
 
     loss: PrivacyLoss
@@ -37,7 +37,7 @@ class Budget:
             self._check(name, share)
 
     def _check(self, name: str, share: Budget) -> None:
-        """A share above the whole could never be spent, and says something else than is meant."""
+        """Reject a share above the whole: it could never be spent, and is likely a mistake."""
         for word in ("epsilon", "delta"):
             part, whole = (getattr(each.loss, word) for each in (share, self))
             if part > whole:
@@ -48,7 +48,7 @@ class Budget:
 
     @classmethod
     def recorded(cls, whole: Budget, analysts: Mapping[str, Budget]) -> Budget:
-        """A budget as a ledger's file has it: one of an earlier version may have shares above the whole."""
+        """Return a budget as a ledger's file has it: in files of earlier versions shares may exceed the whole."""
         object.__setattr__(whole, "analysts", _analysts(analysts or None))
         return whole
 
@@ -61,19 +61,19 @@ class Budget:
         return float(self.loss.delta)
 
     def with_analysts(self, shares: tuple[tuple[str, Budget], ...]) -> Budget:
-        """The same budget with these shares."""
+        """Return the same budget with these shares."""
         return Budget(self.loss.epsilon, self.loss.delta, conversion_delta=self.conversion_delta, analysts=dict(shares))
 
     def renewed(self, epsilon: object, delta: object) -> Budget:
-        """Another total, with the same part for conversion and the same shares."""
+        """Return another total, with the same part for conversion and the same shares."""
         return Budget(epsilon, delta, conversion_delta=self.conversion_delta, analysts=dict(self.analysts))
 
     def filter(self, accountant: str) -> Filter:
-        """The filter of the whole."""
+        """Return the filter of the whole."""
         return Filter(self.loss, accountant, self.conversion_delta)
 
     def filter_of(self, analyst: str | None, accountant: str) -> Filter | None:
-        """The filter of one analyst; None without limits. Raises InvalidArgument for one that is not listed."""
+        """Return the filter of one analyst; None without limits. Raises InvalidArgument for an analyst not listed."""
         if not self.analysts:
             return None
         limits = dict(self.analysts)

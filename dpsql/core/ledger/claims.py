@@ -1,10 +1,10 @@
-"""Who is answering a question right now, so that others who ask it at once wait for that answer and pay nothing.
+"""Claims on queries that are being answered, so that concurrent repeats wait for the same answer and pay nothing.
 
-A claim names a process. Others wait while it runs; where it is gone they claim the question themselves, with a charge
-of their own. Whether it is gone can be told for sure on one machine only, and there not on every system, so a claim
-also ends with time. A mistake is harmless: each draw has a charge of its own, and an answer is shown only when it is
-kept under its key while nobody else's is (`Ledger.keep`), so to take over from somebody who is still at work costs a
-second charge, and both show the same numbers.
+A claim names a process. Others wait while that process runs; once it is gone they claim the query themselves, with
+their own charge. Only on the same machine can this be known for sure, and not on every system, so a claim also expires.
+A mistake is harmless: each draw has its own charge, and an answer is shown only if it is kept under its key while no
+other is (`Ledger.keep`). So taking over from a process that is still at work costs a second charge, and both show the
+same numbers.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pathlib import Path
 from dpsql.core.ledger.lines import Process
 
 LEASE = 600.0
-"""Seconds after which the claim of a process that cannot be looked at (on another machine) counts as given up."""
+"""Seconds after which the claim of a process that cannot be observed (on another machine) expires."""
 LONGEST = 3600.0
-"""Seconds after which that of a running process does."""
+"""Seconds after which the claim of a running process expires."""
 
 _REMEMBERED = 10_000
 _ended: OrderedDict[str, None] = OrderedDict()
-"""Hashes of the lines of claims of this process that were given up last, in case that the ledger cannot be written. One
-that is forgotten ends with time."""
+"""Hashes of the claim lines that this process gave up last, in case the ledger cannot be written. A claim that drops
+out of this list expires."""
 
 
 def this_process() -> Process:
-    """The process that asks."""
+    """Return the current process."""
     return _process(os.getpid())
 
 
@@ -40,7 +40,7 @@ def _process(number: int) -> Process:
 
 
 def gone(process: Process, age: float, digest: str = "") -> bool:
-    """Whether nobody is at work on the claim of this process any more. age: seconds since it was made; digest: the hash
+    """Return whether nobody works on the claim of this process any more. age: seconds since the claim; digest: the hash
     of its line."""
     if ended(digest):
         return True
@@ -63,13 +63,13 @@ def end(digest: str) -> None:
 
 
 def ended(digest: str) -> bool:
-    """Whether a claim is known to be given up."""
+    """Return whether a claim is known to be given up."""
     return digest in _ended
 
 
 def _started(number: int) -> str | None:
-    """When a process of this machine began, as the system counts; "" where that is not known, None if there is none
-    (or it has ended, and nobody has asked how)."""
+    """Return the start time of a process of this machine in the system's unit; "" if unknown, None if there is no such
+    process (or it has ended and is a zombie)."""
     try:
         words = Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()
         return None if words[0] in (b"Z", b"X", b"x") else words[19].decode()
@@ -77,8 +77,8 @@ def _started(number: int) -> str | None:
         pass
     if _can_ask():
         try:
-            os.kill(number, 0)  # asks, and sends nothing
-        except (ProcessLookupError, OverflowError):  # no system counts so far
+            os.kill(number, 0)  # tests for existence, and sends nothing
+        except (ProcessLookupError, OverflowError):  # no system has such large numbers
             return None
         except OSError:
             pass
@@ -91,7 +91,7 @@ def _can_ask() -> bool:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """A name for this machine since its start, and for the numbers that its processes have here (a container has its
+    """Return a name for this machine since its start, and for the process numbers visible here (a container has its
     own)."""
     words = [platform.node()]
     for name in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):

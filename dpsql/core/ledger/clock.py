@@ -1,4 +1,4 @@
-"""The time of a ledger's lines: never before the last one's, so that their order is told by it too."""
+"""The time of a ledger's lines: never before that of the last line, so that times have the order of lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from dpsql.errors import LedgerError
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
-"""By so much the clock may lie behind the last entry: the clocks of two processors can differ a little."""
+"""The clock may lie behind the last entry by this much: the clocks of two processors can differ a little."""
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -17,12 +17,12 @@ def now() -> datetime:
 
 
 def text_of(moment: datetime) -> str:
-    """ISO 8601 with microseconds, so that texts sort as moments do."""
+    """Return ISO 8601 with microseconds, so that texts sort as moments do."""
     return moment.astimezone(UTC).strftime(_MOMENT)
 
 
 def age(moment: str) -> float:
-    """Seconds since a line was written; infinite for what is no moment, which no version wrote."""
+    """Return the seconds since a line was written; infinite for a text that is not a moment, which no version wrote."""
     try:
         return (now() - datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)).total_seconds()
     except ValueError:
@@ -30,7 +30,7 @@ def age(moment: str) -> float:
 
 
 def next_time(last: str) -> str:
-    """The time of a new line. last: the latest time so far, "" where there is none. Raises LedgerError where the clock
+    """Return the time of a new line. last: the latest time so far, "" if there is none. Raises LedgerError if the clock
     went backwards."""
     moment = now()
     if last and text_of(moment + CLOCK_TOLERANCE) < last:

@@ -1,4 +1,4 @@
-"""What SQLite or the system says of a ledger's file, as a LedgerError that says what to do."""
+"""Errors of SQLite or the system about a ledger's file, as LedgerErrors with a hint."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _REASONS: dict[str, _Said] = {
 
 
 def read_only(file: Path) -> LedgerError:
-    """Of a ledger that may be read and not written."""
+    """Return the error for a ledger that may be read but not written."""
     what, todo = _REASONS["SQLITE_READONLY"](file)
     return LedgerError(f"{what}. No answer was given.", hint=todo)
 
 
 @contextmanager
 def told(file: Path) -> Iterator[None]:
-    """What SQLite or the system says of a file, as a LedgerError."""
+    """Raise errors of SQLite or the system about a file as a LedgerError."""
     try:
         yield
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The refusal of a query that costs more than is left: what it costs, what is left, and what would fit."""
+"""The error for a query that costs more than is left: its cost, what is left, and what would fit."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ZERO = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class RequestedTerms:
-    """How a query was asked: by rho, or else by epsilon; `also`: what to repeat when it is asked for less, such as the
-    mechanism that was chosen; `within`: by an error, which decides the epsilon."""
+    """How the cost of a query was requested: by rho, or else by epsilon; `also`: arguments to repeat in a cheaper
+    query, such as the chosen mechanism; `within`: by an error, which determines the epsilon."""
 
     by_rho: bool = False
     also: str = ""
@@ -45,7 +45,7 @@ class _RefusedCost:
         return all(each.admits(cost, self.parts) for each in self.watches)
 
     def tight(self, cost: Cost) -> Watch | None:
-        """The first filter that refuses this cost."""
+        """Return the first filter that refuses this cost."""
         return next((each for each in self.watches if not each.admits(cost, self.parts)), None)
 
     @property
@@ -57,7 +57,7 @@ class _RefusedCost:
         return self.cost.rho if self.cost.epsilon is None or self.asked.by_rho else self.cost.epsilon
 
     def cost_at(self, price: Fraction) -> Cost:
-        """What the query would cost without its deltas, asked at another price."""
+        """Return what the query would cost without its deltas, at another epsilon or rho."""
         if self.asked.by_rho:
             scale = root_below(price / self.cost.rho) * (1 + Fraction(1, 10**9))
             return Cost(None if self.cost.epsilon is None else self.cost.epsilon * scale, rho=price)
@@ -69,7 +69,7 @@ class _RefusedCost:
 
 
 def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked: RequestedTerms) -> BudgetExceeded:
-    """The error for a cost that some of the filters refuse."""
+    """Return the error for a cost that some of the filters refuse."""
     refused = _RefusedCost(cost, watches, parts, asked)
     of_delta = refused.tight(Cost(_ZERO, cost.delta, _ZERO, cost.hidden))
     of_coin = refused.tight(replace(cost, delta=_ZERO, hidden=_ZERO))
@@ -90,7 +90,7 @@ def exceeded(cost: Cost, watches: Sequence[Watch], parts: Sequence[Part], asked:
 
 
 def _of_the_coin(refused: _RefusedCost, tight: Watch, of_delta: Watch | None) -> BudgetExceeded:
-    """Epsilon, or rho where the query is paid by that, is too much."""
+    """Return the error for too much epsilon, or rho if the query is paid by rho."""
     left = _left(refused)
     if refused.cost.epsilon is None and not left:
         return _no_more_rho(refused, tight)
@@ -131,7 +131,7 @@ def _refusal(
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What to do instead of a query with too little `left` of a word."""
+    """What to do instead of a query for which too little of `word` is `left`."""
 
     word: str
     left: Fraction
@@ -140,13 +140,13 @@ class _Advice:
     after: str = ""
 
     def said(self, also: str) -> str:
-        """In words; `also`: what is to be repeated, which only Python can say."""
+        """Return the advice as text; `also`: arguments to repeat, which only Python can express."""
         return self._less(also) + self._instead
 
     @property
     def about(self) -> dict[str, str]:
-        """What is said where Python's own words are of no use; and, where a smaller epsilon would do, which, with the
-        words before and after it, so that more can be said of it."""
+        """The hint for readers outside Python and, if a smaller epsilon would do, that epsilon with the text before and
+        after it, so that a caller can extend it."""
         about = {"hint elsewhere": self.said("")}
         if self.left and self.word == "epsilon" and not self.asked.within:
             before = {"before left": self._less(self.asked.also), "before left elsewhere": self._less("")}
@@ -166,14 +166,14 @@ class _Advice:
 
 
 def _left(refused: _RefusedCost) -> Fraction:
-    """The largest price below the query's, of six digits, that all filters admit; 0 where there is none."""
+    """Return the largest cost below the query's, of six digits, that all filters admit; 0 if there is none."""
 
     def fits(price: Fraction) -> bool:
         return price > 0 and refused.fits(refused.cost_at(price))
 
     rests = [each.remaining(parts=refused.parts) for each in refused.watches]
     left = min((each.rho or _ZERO) if refused.asked.by_rho else each.epsilon for each in rests)
-    if 0 < left < refused.price and fits(left):  # the exact rest, to the last digit
+    if 0 < left < refused.price and fits(left):  # the exact remainder, to the last digit
         return left
     low, high = _ZERO, refused.price
     for _ in range(_STEPS):
@@ -184,7 +184,7 @@ def _left(refused: _RefusedCost) -> Fraction:
 
 
 def _apart(price: Fraction, rest: Fraction) -> tuple[str, str]:
-    """Both numbers with so many digits that they read differently."""
+    """Return both numbers with enough digits to differ as text."""
     digits = 6
     while digits < 15 and show(price, digits, up=True) == show(rest, digits):
         digits += 3

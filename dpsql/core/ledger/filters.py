@@ -1,7 +1,7 @@
 """Privacy filters: which next step a budget still admits, however it was chosen.
 
-Sound for steps chosen after seeing all earlier answers. The proof is in docs/proofs/14-filters.md; in short, in
-the words of `Cost`: along any path of answers the parts A of all steps multiply to a measure A* with mass(P - A*) <=
+Sound for steps chosen after seeing all earlier answers. The proof is in docs/proofs/14-filters.md; in short, in the
+notation of `Cost`: along any path of answers the parts A of all steps multiply to a measure A* with mass(P - A*) <=
 the sum of deltas.
   - basic: A* <= e^(sum of epsilons) Q.
   - zcdp: A* has Renyi moments of the sum of rhos, so the mass of A* above e^epsilon Q is at most the delta to which
@@ -9,8 +9,8 @@ the sum of deltas.
     depend on the path it is a supermartingale for each order (Feldman, Zrnic 2021, theorem 3.1; Whitehouse et al.
     2023).
   - auto: a step is admitted if either filter would admit the whole path with it. Sums only grow, so a path ends within
-    one of the two. Where it ends within basic, no mass of A* is above e^epsilon Q. All mass above is on paths that end
-    within zcdp, and the process that stops where zcdp would be left has the same mass on them: at most its delta.
+    one of the two. If it ends within basic, no mass of A* is above e^epsilon Q. All mass above is on paths that end
+    within zcdp. A process that stops before leaving zcdp has the same mass on them: at most its delta.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ ACCOUNTANTS = ("auto", "basic", "zcdp")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SpentBudget:
-    """What has been spent, by the filter that gives the smaller epsilon of those that still hold; and the sum of
-    rhos. Exact fractions, which print as short decimals, never as less than they are."""
+    """The spent budget, by the filter with the smaller epsilon of those that still admit it; and the sum of rhos. Exact
+    fractions, which print as short decimals, rounded up."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -50,15 +50,15 @@ class SpentBudget:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemainingBudget:
-    """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho (None where rhos
-    are not added up). Exact fractions, which print as short decimals, never as more than they are."""
+    """The most that the next query may cost: the largest pure epsilon, the delta of steps, and the largest rho (None if
+    rhos are not added up). Exact fractions, which print as short decimals, rounded down."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
 
     def least(self, other: RemainingBudget) -> RemainingBudget:
-        """What both leave."""
+        """Return what remains in both."""
         rho = None if self.rho is None or other.rho is None else min(self.rho, other.rho)
         return RemainingBudget(min(self.epsilon, other.epsilon), min(self.delta, other.delta), rho)
 
@@ -75,10 +75,10 @@ NOTHING = RemainingBudget(Fraction(0))
 
 @dataclass(frozen=True)
 class Filter:
-    """A budget and the way to add up costs: "basic", "zcdp", or "auto", either of the two.
+    """A budget and the rule for adding up costs: "basic", "zcdp", or "auto", either of the two.
 
     conversion: the part of the budget's delta at which rhos are converted; steps have the rest. None: a half of it, or
-    none of it for "basic". Raises InvalidPrivacyParameter, InvalidArgument.
+    nothing for "basic". Raises InvalidPrivacyParameter, InvalidArgument.
     """
 
     budget: PrivacyLoss
@@ -106,17 +106,17 @@ class Filter:
 
     @cached_property
     def rho(self) -> Fraction:
-        """The largest sum of rhos, rounded down; 0 where rhos are not added up."""
+        """The largest sum of rhos, rounded down; 0 if rhos are not added up."""
         at = self.conversion
         return rho_for(self.budget.epsilon, at) if at else Fraction(0)
 
     @cached_property
     def steps_delta(self) -> Fraction:
-        """What the deltas of steps may come to."""
+        """The largest sum of the steps' deltas."""
         return self.budget.delta - (self.conversion or 0)
 
     def admits(self, total: Cost) -> bool:
-        """Whether the sum of all costs, the next one's included, is within the budget."""
+        """Return whether the sum of all costs, the next one's included, is within the budget."""
         return self._basic(total) or self._concentrated(total)
 
     def _basic(self, total: Cost) -> bool:
@@ -130,12 +130,13 @@ class Filter:
         return total.rho <= self.rho and self._own_delta(total) <= self.steps_delta
 
     def _own_delta(self, total: Cost) -> Fraction:
-        """Under zCDP alone Gaussian noise has no delta; beside basic both filters have to lose the same mass."""
+        """Return the delta of steps: under "zcdp" Gaussian noise has none; with basic both filters must lose the same
+        mass."""
         return total.hidden if self.accountant == "zcdp" else total.delta
 
     def spent(self, total: Cost) -> SpentBudget:
-        """The total as an (epsilon, delta) pair; the whole budget where it is not admitted, since sessions of a larger
-        one may spend meanwhile."""
+        """Return the total as an (epsilon, delta) pair; the whole budget if the total is not admitted, since sessions
+        with a larger budget may spend meanwhile."""
         pairs = [] if self.admits(total) else [(self.budget.epsilon, self.budget.delta)]
         if self._basic(total) and total.epsilon is not None:
             pairs.append((total.epsilon, total.delta))
@@ -145,7 +146,7 @@ class Filter:
         return SpentBudget(*min(pairs), total.rho)
 
     def remaining(self, total: Cost) -> RemainingBudget:
-        """What the next query may have after a total that is admitted."""
+        """Return the most that the next query may cost after a total that is admitted."""
         pure = delta = Fraction(0)
         if self._basic(total) and total.epsilon is not None:
             pure, delta = self.budget.epsilon - total.epsilon, self.steps_delta - total.delta
@@ -155,7 +156,7 @@ class Filter:
         return RemainingBudget(max(pure, root_below(2 * left)), self.steps_delta - self._own_delta(total), left)
 
     def most(self, total: Cost, cost: Cost) -> int | None:
-        """How many steps of this cost are admitted after `total`; None for any number."""
+        """Return how many steps of this cost are admitted after `total`; None if unlimited."""
         counts: list[int | None] = []
         if self._basic(total) and total.epsilon is not None and cost.epsilon is not None:
             left = (self.budget.epsilon - total.epsilon, self.steps_delta - total.delta)
@@ -169,16 +170,16 @@ class Filter:
 
 
 def _times(left: tuple[Fraction, ...], price: tuple[Fraction, ...]) -> int | None:
-    """How often all prices can be paid; None where nothing has a price."""
+    """Return how often all prices can be paid; None if all are 0."""
     return min((rest // one for rest, one in zip(left, price, strict=True) if one), default=None)
 
 
-# A filter over the running sums of a ledger: the whole's, or that of one analyst's share.
+# A filter over the running sums of a ledger: for the whole, or for one analyst's share.
 
 
 class Watch:
-    """Admits a step if its filter does so for every unit. `whose`: a phrase for a share, in messages; `analyst`: whose
-    steps count (None: all)."""
+    """Admits a step if its filter does so for every unit. `whose`: a phrase for a share, in messages; `analyst`: the
+    analyst whose steps count (None: all)."""
 
     def __init__(self, held: Filter, *, moves: bool, whose: str = "", analyst: str | None = None) -> None:
         self.filter = held
@@ -188,20 +189,20 @@ class Watch:
         self._account = Account(moves=moves)
 
     def add(self, cost: Cost, parts: Sequence[Part]) -> None:
-        """Enter a step that was admitted."""
+        """Add a step that was admitted."""
         self.add_all([(cost, parts)])
 
     def add_all(self, steps: Sequence[tuple[Cost, Sequence[Part]]]) -> None:
-        """Enter steps that were admitted: costs, and the parts that each reads."""
+        """Add steps that were admitted: costs, and the parts that each reads."""
         self._account.add_all(steps)
         self.queries += len(steps)
 
     def admits(self, cost: Cost, parts: Sequence[Part] = ()) -> bool:
-        """Whether one more step is admitted.
+        """Return whether one more step is admitted.
 
-        A filter is about a pair of neighbours, so each unit may be within it in a way of its own; one cost that is at
-        least all of theirs is tried first, since they can be many. Where units are not told apart one by one (several
-        partitions, or moves between parts), one cost for all units has to be admitted, so that there is always one.
+        A filter holds for a pair of neighbours, so different units may be admitted by different rules. One cost that
+        bounds those of all units is tried first, since they can be many. If units are not distinguished one by one
+        (several partitions, or moves between parts), that one cost has to be admitted, so that it always exists.
         """
         concerned = self._account.at_most(cost, parts)
         if not self._account.tells_apart(parts):
@@ -217,28 +218,28 @@ class Watch:
 
     @property
     def total(self) -> Cost:
-        """One cost that is at least the sum for every unit."""
+        """A cost that is at least the sum for every unit."""
         return self._account.at_most()
 
     def fits(self, other: Filter) -> bool:
-        """Whether what was entered would be admitted by another filter too."""
+        """Return whether another filter would also admit the entered steps."""
         under = copy(self)
         under.filter = other
         return under.admits(FREE)
 
     def spent(self, parts: Sequence[Part] = ()) -> SpentBudget:
-        """What the units of these parts have spent, or all units: those that have spent most."""
+        """Return the largest amount spent by the units of these parts, or by any unit."""
         return max(map(self.filter.spent, self._totals(FREE, parts)), key=lambda spent: (spent.epsilon, spent.delta))
 
     def remaining(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> RemainingBudget:
-        """What the next query about these parts may have, after a step that is admitted."""
+        """Return the most that the next query about these parts may cost, after a step that is admitted."""
         first, *others = map(self.filter.remaining, self._totals(cost, parts))
         for each in others:
             first = first.least(each)
         return first
 
     def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
-        """How many steps of this cost are admitted; None for any number."""
+        """Return how many steps of this cost are admitted; None if unlimited."""
         if cost == FREE:
             return None
         at_most = self._account.at_most(parts=parts)
@@ -253,7 +254,7 @@ class Watch:
         return low
 
     def _totals(self, cost: Cost, parts: Sequence[Part]) -> list[Cost]:
-        """Sums that are admitted, of which the largest tells: as `admits` looks at them."""
+        """Return the admitted sums, of which the largest decides, as in `admits`."""
         at_most = self._account.at_most(cost, parts)
         if not self._account.tells_apart(parts):
             return [at_most.join(self._account.at_most())]

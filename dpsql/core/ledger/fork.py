@@ -1,6 +1,6 @@
-"""No fork in the middle of a transaction: the child would hold a half of it.
+"""Prevents a fork in the middle of a transaction: the child would hold half of it.
 
-SQLite forbids to use a connection in a forked child, or even to close it there: closing rolls back, and deletes the
+SQLite forbids using a connection in a forked child, and even closing it there. Closing rolls back and deletes the
 journal by its name, which may be that of the parent's next transaction (https://www.sqlite.org/howtocorrupt.html,
 section 2.6). So a fork waits for the transactions of all open ledgers, and a child keeps what it inherited and never
 uses it.
@@ -18,7 +18,7 @@ _held: list[tuple[object, threading.RLock]] = []
 
 
 def guard(ledger: object, lock: threading.RLock) -> None:
-    """Let no fork happen while somebody holds this lock, as long as the ledger lives."""
+    """Prevent forks while this lock is held, as long as the ledger lives."""
     _open[ledger] = lock
 
 
