@@ -1,5 +1,4 @@
-"""The running sums of a ledger: for steps that read everything, and for steps that read parts of a declared
-partition."""
+"""The running sums of a ledger, for steps that read everything and steps that read parts of a declared partition."""
 
 from __future__ import annotations
 

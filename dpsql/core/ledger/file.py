@@ -1,8 +1,8 @@
-"""A ledger in one SQLite file: locked by its transactions, durable at each commit, made whole or not at all.
+"""A ledger in one SQLite file: locked by transactions, durable at each commit, created atomically.
 
-A rollback journal with synchronous=EXTRA: when a commit returns, the entry is on disk and the journal's removal too,
+A rollback journal with synchronous=EXTRA: when a commit returns, the entry and the removal of the journal are on disk,
 and a crash at any moment leaves either all of a transaction or nothing (https://www.sqlite.org/atomiccommit.html). So
-an entry that a query waited for is never lost, and one that was not waited for may be there: spent.
+an entry that a query waited for is never lost; one that was not waited for may be there and counts as spent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TABLES = (
     "CREATE TABLE answers (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
 )
 _SECRET = "CREATE TABLE secret (one INTEGER PRIMARY KEY CHECK (one = 1), key BLOB NOT NULL)"
-"""Made when it is first asked for, beside the lines: an export of these leaves it behind."""
+"""Created on first use. Separate from the lines, so that an export of lines does not contain it."""
 
 
 def open_ledger(
@@ -42,12 +42,12 @@ def open_ledger(
     owner: bool = False,
     within: Budget | None = None,
 ) -> Ledger:
-    """The ledger in this file; made anew, under these rules, where there is none.
+    """Return the ledger in this file; create it under these rules if there is none.
 
-    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line has to be there still. within: a
-    smaller budget for what is charged here. owner: who looks, perhaps without the right to write. All lines are read
-    and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other rules, or cannot be
-    written), InvalidPrivacyParameter (no rules and no file).
+    rules: None takes those of the file. anchor: an earlier `Ledger.anchor`, whose line must still be there. within: a
+    smaller budget for charges through this ledger. owner: a reader of the whole, perhaps without the right to write.
+    All lines are read and their hashes checked. Raises LedgerError (a file that is damaged, was edited, has other
+    rules, or cannot be written), InvalidPrivacyParameter (no rules and no file).
     """
     file = _file_of(path)
     if anchor is not None:
@@ -71,7 +71,7 @@ def open_ledger(
         held = store.rules
         _check_rules(file, store.current, rules)
         ledger = Ledger(held, store, analyst=analyst, owner=owner, within=within)
-        _check_rules(file, replace(held, budget=ledger.budget), rules)  # by lines whose hashes are checked
+        _check_rules(file, replace(held, budget=ledger.budget), rules)  # from lines with checked hashes
         if anchor is not None:
             ledger.check_anchor(anchor)
     except BaseException:
@@ -90,8 +90,9 @@ def _check_rules(file: Path, own: Rules, asked: Rules | None) -> None:
 
 
 def rules_of(path: str | os.PathLike[str]) -> Rules | None:
-    """The rules of the ledger in this file, with the total that was set last; None where there is no file. No hash is
-    checked. Raises LedgerError."""
+    """Return the rules of the ledger in this file, with the latest total; None if there is no file. Does not check
+    hashes.
+    Raises LedgerError."""
     file = _file_of(path)
     with told(file):
         if not file.exists():
@@ -104,14 +105,13 @@ def rules_of(path: str | os.PathLike[str]) -> Rules | None:
 
 
 def copied(source: Path, target: Path) -> None:
-    """Copy a ledger's file as it is at one moment, by SQLite's online copy, into a file that is empty. Raises
-    LedgerError."""
+    """Copy a ledger's file, as of one moment, into an empty file by SQLite's online backup. Raises LedgerError."""
     with told(source), closing(FileStore(source)) as store, closing(_connect(target, "rw")) as copy:
         store.copy_to(copy)
 
 
 class FileStore:
-    """The lines of a ledger in a SQLite file that exists. Raises LedgerError."""
+    """The lines of a ledger in an existing SQLite file. Raises LedgerError."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -142,7 +142,7 @@ class FileStore:
 
     @property
     def current(self) -> Rules:
-        """The rules with the total that was set last."""
+        """The rules with the latest total."""
         rules = self.rules
         with told(self._file):
             newest = 'SELECT text FROM lines WHERE text LIKE \'{"kind":"renewed",%\' ORDER BY number DESC LIMIT 1'
@@ -152,7 +152,7 @@ class FileStore:
             if isinstance(line, BudgetRenewal):
                 return replace(rules, budget=rules.budget.renewed(line.epsilon, line.delta))
         except UNREADABLE:
-            pass  # which is said where all lines are read
+            pass  # reported when all lines are read
         return rules
 
     def begin(self) -> None:
@@ -211,7 +211,7 @@ class FileStore:
         return bytes(rows[0][0])
 
     def copy_to(self, connection: sqlite3.Connection) -> None:
-        """All of it, as it is at one moment."""
+        """Copy the whole file, as of one moment."""
         with told(self._file):
             self._connection.backup(connection)
 
@@ -229,14 +229,14 @@ class FileStore:
         self._connection.close()
 
     def _check(self) -> None:
-        """Raises LedgerError for a file that is damaged or is no ledger."""
+        """Raise LedgerError if the file is damaged or is not a ledger."""
         self._check_tables()
         damage = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
         if damage != [("ok",)]:
             raise LedgerError(f"the ledger {self._file} is damaged.", hint=RESTORE)
 
     def _check_tables(self) -> None:
-        """Raises LedgerError for other tables than a ledger's, or triggers that could eat what is written."""
+        """Raise LedgerError if the tables are not a ledger's, or if triggers could discard written lines."""
         if self._tables() not in (list(_TABLES), [*_TABLES, _SECRET]):
             raise LedgerError(
                 f"{self._file} is not a ledger of dpsql.", hint="Name another file, or one that does not exist yet."
@@ -272,13 +272,13 @@ def _connect(file: Path, mode: str) -> sqlite3.Connection:
 
 
 def _keep_one_file(connection: sqlite3.Connection, file: Path) -> None:
-    """A rollback journal, which is gone after each commit."""
+    """Use a rollback journal, which is deleted after each commit."""
     if connection.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
         raise LedgerError(f"the ledger {file} cannot have a rollback journal.", hint="Close other programs on it.")
 
 
 def _create(file: Path, rules: Rules) -> None:
-    """Make the file elsewhere and give it its name when it is whole, unless another process was first."""
+    """Create the file under a draft name and link it to its own when complete, unless another process was first."""
     draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
     try:
         connection = _connect(draft, "rwc")
@@ -300,15 +300,15 @@ def _create(file: Path, rules: Rules) -> None:
 
 
 def _check_writable(file: Path) -> None:
-    """Raises LedgerError where nothing could be charged, before a question is thought about. What holds it up for a
-    while, as another process does, is met at the charge."""
+    """Raise LedgerError early if nothing could be charged, before a query is planned. Temporary obstacles, such as
+    another process that writes, are handled at the charge."""
     effective = os.access in os.supports_effective_ids
     if not all(os.access(each, os.W_OK, effective_ids=effective) for each in (file, file.parent)):
         raise read_only(file)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name durable. Not all systems can."""
+    """Make the new name durable, if the system can."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""The ledger: what has been spent of a budget. Charged before anything is read, never given back, never overdrawn.
+"""The ledger: what has been spent of a budget. Charged before anything is read, never refunded, never overdrawn.
 
-A ledger lives in memory or in one file (`file`). Its rules (budget, accountant, neighbour relation) are fixed
-when it is opened for the first time; its lines are chained by hash (`text`).
+A ledger lives in memory or in one file (`file`). Its rules (budget, accountant, neighbour relation) are fixed when it
+is first opened; its lines are chained by hash (`text`).
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from dpsql.core.unit import Neighbours
 from dpsql.errors import InvalidPrivacyParameter, LedgerError
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
-"""Seconds between two looks at whether an answer is there."""
+"""Seconds between two checks for an answer."""
 
 
 class Ledger(RestoredBook):
-    """The entries of one budget, under one neighbour relation. Any number of threads; with a file, of processes.
+    """The entries of one budget, under one neighbour relation, for any number of threads and, with a file, processes.
 
-    analyst: whose charges these are; with shares for analysts in the budget, a charge has to fit into the share too.
-    owner: to look at the whole, without a share. within: a smaller budget, which all charges here have to fit into too.
+    analyst: who is charged; if the budget has shares for analysts, a charge has to fit into the share too. owner: reads
+    the whole, without a share. within: a smaller budget, which all charges through this ledger have to fit into too.
     A ledger cannot be copied, pickled or used in a forked child: two in memory could each spend the whole budget, and a
-    file's locks do not survive a fork. Raises LedgerError where the store's lines are not what was once written.
+    file's locks do not survive a fork. Raises LedgerError if the store's lines are not those that were written.
     """
 
     def __init__(
@@ -64,30 +64,30 @@ class Ledger(RestoredBook):
         owner: bool = False,
         within: Budget | None = None,
     ) -> None:
-        self._entries: list[Entry] = []  # those of the charges that were asked for already
-        self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim that it is at work on
+        self._entries: list[Entry] = []  # of the charges that were requested before
+        self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim in progress
         self.within = within
         super().__init__(rules, store, analyst=analyst, owner=owner, within=within)
 
     @property
     def budget(self) -> Budget:
-        """The total that holds now."""
+        """The current total."""
         with self._current():
             return self._state.budget
 
     @property
     def whole(self) -> Fraction:
-        """The epsilon of the budget, or of the analyst's share where that is less."""
+        """The epsilon of the budget, or of the analyst's share if that is less."""
         return min(each.filter.budget.epsilon for each in self._state.watches)
 
     @property
     def whole_delta(self) -> Fraction:
-        """As `whole`, of delta."""
+        """The delta of the budget, or of the analyst's share if that is less."""
         return min(each.filter.budget.delta for each in self._state.watches)
 
     @property
     def kept_delta(self) -> Fraction:
-        """What of `whole_delta` is kept to convert rho to epsilon; steps have the rest."""
+        """The part of `whole_delta` reserved for converting rho to epsilon; steps have the rest."""
         least = min((each.filter for each in self._state.watches), key=lambda each: each.budget.delta)
         return least.conversion or Fraction(0)
 
@@ -104,55 +104,55 @@ class Ledger(RestoredBook):
 
     @property
     def content_key(self) -> bytes:
-        """What versions are taken from files with: random, of this ledger alone, and in no line or export of it."""
+        """The key for versions of files: random, of this ledger only, and in no line or export."""
         with self._current():
             return self._store.secret()
 
     @property
     def anchor(self) -> str:
-        """The number and hash of the last line. Kept elsewhere, it shows later whether lines are missing."""
+        """The number and hash of the last line. Kept elsewhere, it reveals later whether lines are missing."""
         with self._current():
             return f"{self._state.last.number}:{self._state.last.hash}"
 
     @property
     def spent(self) -> SpentBudget:
-        """What all charges come to."""
+        """The sum of all charges."""
         with self._current():
             return self._state.watches[0].spent()
 
     @property
     def remaining(self) -> RemainingBudget:
-        """What the next query may have."""
+        """The most that the next query may cost."""
         return self.after(FREE) or NOTHING
 
     def after(self, cost: Cost, parts: Sequence[Part] = ()) -> RemainingBudget | None:
-        """What would remain after a charge, for queries about the same parts; None where it would be refused."""
+        """Return what would remain after a charge, for queries about the same parts; None if it would be rejected."""
         with self._current():
             return self._state.after(cost, parts)
 
     def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
-        """How many more steps of this cost would be admitted; None for any number."""
+        """Return how many more steps of this cost would be admitted; None if unlimited."""
         with self._current():
             return self._state.most(cost, parts)
 
     def short_of(self, cost: Cost, parts: Sequence[Part] = ()) -> str:
-        """Of a step that is refused: what there is too little of where that is delta, or delta too, in words."""
+        """Return, for a rejected step, what it lacks in words, if that is delta or includes delta; "" otherwise."""
         with self._current():
             return self._state.short_of(cost, parts)
 
     def check_units(self, units: Iterable[TableUnit]) -> None:
-        """Raises LedgerError for tables whose privacy unit is another than the one that was charged for."""
+        """Raise LedgerError if a table's privacy unit differs from the one that was charged for."""
         with self._current():
             check_units(self._state.units, units)
 
     def take_units(self, units: Sequence[TableUnit]) -> tuple[str, ...]:
-        """Check the tables of a session that opens. A ledger of format 1, which knew no units, takes theirs, since what
-        it was charged is taken to be about them. Returns what its user should know. Raises LedgerError."""
+        """Check the tables of a session that opens, and return messages for its user. A ledger of format 1, which had
+        no units, adopts theirs, since its charges are taken to be about them. Raises LedgerError."""
         self.check_units(units)
         if self._state.last.format == FORMAT:
             return ()
         with self._writing():
-            if self._state.last.format == FORMAT:  # another was first
+            if self._state.last.format == FORMAT:  # another process was first
                 check_units(self._state.units, units)
                 return ()
             self._append(FormatChange(self._now(), FORMAT))
@@ -174,7 +174,7 @@ class Ledger(RestoredBook):
         asked: RequestedTerms = ASKED,
         units: Sequence[TableUnit] = (),
     ) -> Entry:
-        """Enter a cost before its query runs; on return it is durable. units: those of the tables that it reads,
+        """Enter a cost before its query runs; on return it is durable. units: those of the tables that the query reads,
         entered with their first charge. Raises BudgetExceeded (nothing entered) or LedgerError (nothing may run)."""
         with self._current() if self.dry else self._writing():
             entry = self._charge(self._entry(cost, label, events, parts), asked, units)
@@ -191,9 +191,9 @@ class Ledger(RestoredBook):
         asked: RequestedTerms = ASKED,
         units: Sequence[TableUnit] = (),
     ) -> Entry | None:
-        """As `charge`, for an answer that will be kept under this key: once for all who ask now, in any thread or
-        process. Waits while somebody else is at it; None when the answer is there to `recall`. Who is charged keeps an
-        answer in the end, or calls `drop`."""
+        """Charge as `charge` does, for an answer to be kept under this key: once for all concurrent callers, in any
+        thread or process. Waits while another caller works on it. Returns None if the answer is there to `recall`. A
+        charged caller must eventually call `keep` or `drop`."""
         entry = self._entry(cost, label, events, parts)
         try:
             while True:
@@ -210,12 +210,12 @@ class Ledger(RestoredBook):
     def keep(
         self, key: str, payload: bytes, charge: Entry | None = None, *, claimed: bool = False, slot: int = 0
     ) -> bool:
-        """Keep a released answer under a key. Free. charge: what paid for it, for one answer in each slot; claimed:
-        with `claim`, or by one who gives way to whoever was first.
+        """Keep a released answer under a key. Free. charge: the charge that paid for it, for one answer in each slot;
+        claimed: whether it was charged by `claim`, or by a caller that gives way to whoever was first.
 
-        False, and nothing kept, where that charge has its answer, or where somebody took over the claim and was first:
-        then this draw is discarded, and what is kept is shown in its place. So of all who claimed a question one answer
-        is shown, and of one slot of a charge never two."""
+        Return False, and keep nothing, if that charge has its answer, or if another caller took over the claim and was
+        first. Then this draw is discarded, and the kept answer is shown instead. So all who claimed a query show one
+        answer, and a slot of a charge never shows two."""
         paid = None if charge is None else charge.number
         with self._writing():
             last, _ = self._state.answers.get(key, (0, ""))
@@ -227,8 +227,9 @@ class Ledger(RestoredBook):
         return first
 
     def drop(self, charge: Entry) -> None:
-        """The claim of this charge comes to no answer: who waits for it asks anew, and pays. The charge stays. Raises
-        nothing of the ledger's: where no line can be written, this process remembers it."""
+        """End the claim of this charge without an answer: callers that wait for it claim again, and pay. The charge
+        stays.
+        Raises no ledger error: if no line can be written, this process remembers the end."""
         with self._lock:  # other threads read lines meanwhile
             claimed = self._state.claims.items()
             key, claim = next((each for each in claimed if each[1].number == charge.number - 1), ("", None))
@@ -238,8 +239,8 @@ class Ledger(RestoredBook):
             self._drop(claim)
 
     def give_up(self, key: str) -> None:
-        """As `drop`, for a claim of this thread that was interrupted at any point: it may have been written though its
-        charge is not known here. Nothing where its answer is kept, or where it made none."""
+        """Drop a claim of this thread that was interrupted at any point: it may have been written although its charge
+        is not known here. No effect if its answer is kept, or if the thread made no claim."""
         digest = self._made.pop((threading.get_ident(), key), None)
         if digest is None:
             return
@@ -254,8 +255,9 @@ class Ledger(RestoredBook):
                 self._append(DroppedClaim(self._now(), claim.number))
 
     def renew(self, epsilon: object, delta: object, reason: str) -> None:
-        """Set another total. What is spent stays spent, and has to fit into it: then every step so far would have been
-        admitted under it too, as sums only grow, and the filters' proof holds for the new total from the first step on.
+        """Set another total. It has to cover what is already spent, which stays spent. Then every step so far would
+        have been admitted under it too, as sums only grow, so the filters' proof holds for the new total from the first
+        step on.
         Raises InvalidPrivacyParameter; LedgerError for a ledger of format 1, whose units are not known yet."""
         with self._writing():
             state = self._state
@@ -275,17 +277,17 @@ class Ledger(RestoredBook):
             self._append(BudgetRenewal(self._now(), budget.loss.epsilon, budget.loss.delta, reason))
 
     def accept_clock(self) -> None:
-        """Note that the clock is right as it is now, though entries have a later time."""
+        """Note that the clock is right now, although entries have a later time."""
         with self._writing():
             self._append(Note(clock.text_of(clock.now()), "the clock is right"))
 
     def to_json(self) -> str:
-        """All lines with their hashes, for people and other programs."""
+        """Return all lines with their hashes, for people and other programs."""
         with self._current():
             return ledger_text.export(self.rules, self._store.since(1))
 
     def trial(self) -> Ledger:
-        """The same lines in memory, to see what would be admitted one after another: nothing entered there counts."""
+        """Return a copy in memory, to test what would be admitted in sequence: entries there do not count."""
         store = MemoryStore()
         with self._current():
             for line in self._store.since(1):
@@ -293,7 +295,7 @@ class Ledger(RestoredBook):
         return Ledger(self.rules, store, analyst=self.analyst, owner=self.analyst is None, within=self.within)
 
     def check_anchor(self, anchor: str) -> None:
-        """Raises LedgerError unless the line of an earlier `anchor` is still there."""
+        """Raise LedgerError unless the line of an earlier `anchor` is still there."""
         place, digest = read_anchor(anchor)
         with self._current():
             if place == 0:
@@ -306,14 +308,14 @@ class Ledger(RestoredBook):
             raise LedgerError("the ledger was rolled back or replaced: the anchor's line is not in it.", hint=RESTORE)
 
     def _entry(self, cost: Cost, label: str, events: Sequence[Event], parts: Sequence[Part]) -> Entry:
-        """A charge, with that of the response time. A run takes as long for people of all parts, so a question about
-        some of them that has one is charged to all."""
+        """Return a charge that includes the response time. A run takes as long for units of all parts, so with a cost
+        for the response time a query about some parts is charged to all."""
         if self.time is None:
             return Entry("", self.analyst, label, cost, tuple(events), tuple(parts))
         return Entry("", self.analyst, label, cost + self.time_cost, (*events, self.time.event))
 
     def _charge(self, entry: Entry, asked: RequestedTerms, units: Sequence[TableUnit], key: str | None = None) -> Entry:
-        """Enter a charge, behind the units that are new and, with a key, a claim; inside a transaction."""
+        """Enter a charge, after its new units and, with a key, a claim; inside a transaction."""
         check_units(self._state.units, units)
         self._state.shares.check(entry.analyst)
         before = self._requested(entry)
@@ -329,7 +331,7 @@ class Ledger(RestoredBook):
             if unit.table not in self._state.units:
                 self._append(UnitOf(now, unit))
         for held in self._state.claims.values():
-            if claims.ended(held.digest):  # where no line could be written at its time
+            if claims.ended(held.digest):  # if no line could be written when it ended
                 self._append(DroppedClaim(now, held.number))
         if key is not None:
             self._append(Claim(now, key, claims.this_process()))
@@ -342,18 +344,18 @@ class Ledger(RestoredBook):
         return entry
 
     def _claimed(self, key: str) -> bool:
-        """Whether somebody is at work on the answer of this key."""
+        """Return whether somebody works on the answer of this key."""
         held = self._state.claims.get(key)
         return held is not None and not claims.gone(held.process, clock.age(held.time), held.digest)
 
     def _wait(self, key: str) -> None:
-        """Until the answer of this key is there, or nobody is at work on it. Raises LedgerError where the clock went
+        """Wait until the answer of this key is there, or nobody works on it. Raises LedgerError if the clock went
         backwards."""
         pause = _SHORTEST_PAUSE
         while True:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
             with self._current():
-                self._now()  # by a clock that went backwards no claim would grow old
+                self._now()  # with a clock that went backwards no claim would expire
                 if key in self._state.answers or not self._claimed(key):
                     return

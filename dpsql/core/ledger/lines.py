@@ -1,8 +1,8 @@
-"""The kinds of a ledger's lines, and how each is written: JSON with exact numbers, in one way only.
+"""The kinds of a ledger's lines, and their unique text: JSON with exact numbers.
 
-Every kind has a written-out tag, which outlives the names in this code. A line of format 2 holds 32 random bytes: who
-knows the hash of a line and can guess the rest of it (whose question, which cost, what moment) can then still not try
-guesses against the hash. Lines of format 1 have neither; they are read for as long as there are files of them.
+Every kind has an explicit tag, which outlives the names in this code. A line of format 2 holds 32 random bytes. So
+whoever knows the hash of a line and can guess the rest of it (analyst, cost, time) cannot test guesses against the
+hash. Lines of format 1 have neither; they are read as long as such files exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpsql.schema.frozen import dataclass
 FORMAT = 2
 """The format that is written. Formats 1 and 2 are read."""
 
-_EVENTS: dict[str, tuple[type[Event], tuple[str, ...]]] = {  # tag -> the event and what of it is written
+_EVENTS: dict[str, tuple[type[Event], tuple[str, ...]]] = {  # tag -> the event and its written attributes
     "laplace": (Laplace, ("scale", "sensitivity", "count")),
     "gaussian": (Gaussian, ("sigma", "sensitivity", "count")),
     "pure": (Pure, ("epsilon", "count")),
@@ -38,7 +38,7 @@ _TAGS = {kind: tag for tag, (kind, _) in _EVENTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge: when (UTC), whose, the query's text, what it cost, as which events, and which parts it read."""
+    """One charge: its time (UTC), analyst, query text, cost, events, and the parts that it read."""
 
     time: str
     analyst: str | None
@@ -47,18 +47,18 @@ class Entry:
     events: tuple[Event, ...] = ()
     parts: tuple[Part, ...] = ()
     number: int = field(default=0, compare=False)
-    """Of its line in the ledger."""
+    """The number of its line in the ledger."""
 
     @property
     def loss(self) -> Cost:
         return self.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry for JSON, numbers as exact fractions."""
+        """Return the entry for JSON, numbers as exact fractions."""
         return {"time": self.time, "analyst": self.analyst, "query": self.label, **self.price()}
 
     def price(self) -> dict[str, Any]:
-        """What it cost, for JSON."""
+        """Return the cost, events and parts for JSON."""
         return {
             "epsilon": None if self.cost.epsilon is None else str(self.cost.epsilon),
             "delta": str(self.cost.delta),
@@ -71,8 +71,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Which answer was kept under which key, its SHA-256, and the line of the charge that paid for it (None: one of
-    format 1, which did not say). `slot`: which of the charge's answers it is. It costs nothing."""
+    """A kept answer: its key, its SHA-256, and the line of the charge that paid for it (None for format 1, which did
+    not record it). `slot`: its place among the charge's answers. It costs nothing."""
 
     time: str
     key: str
@@ -83,7 +83,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A remark of the owner, such as that the clock was put right. It costs nothing."""
+    """A remark of the owner, such as that the clock was corrected. It costs nothing."""
 
     time: str
     text: str
@@ -99,7 +99,7 @@ class UnitOf:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A running process: on which machine since its start, its number there, and since when it runs."""
+    """A running process: its machine (since the machine's start), its number there, and its start time."""
 
     machine: str
     number: int
@@ -108,7 +108,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Somebody has begun to answer the question of this key; the charge is the next line."""
+    """The start of work on the query of this key; the charge is the next line."""
 
     time: str
     key: str
@@ -117,7 +117,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class DroppedClaim:
-    """The claim of that line came to no answer."""
+    """The end of that line's claim without an answer."""
 
     time: str
     claim: int
@@ -125,7 +125,7 @@ class DroppedClaim:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRenewal:
-    """The owner has set another total, and why. What was spent before stays spent."""
+    """Another total, set by the owner, with the reason. What was spent before stays spent."""
 
     time: str
     epsilon: Fraction
@@ -135,7 +135,7 @@ class BudgetRenewal:
 
 @dataclass(frozen=True, slots=True)
 class FormatChange:
-    """The lines after this one are of this format."""
+    """The start of lines of this format."""
 
     time: str
     format: int
@@ -149,13 +149,13 @@ class UnknownLine(ValueError):
 
 
 def write(line: Line, salt: str) -> str:
-    """A line of format 2. salt: 64 hexadecimal digits, drawn for this line."""
+    """Return a line of format 2. salt: 64 hexadecimal digits, drawn for this line."""
     tag, words = _words_of(line)
     return dumps({"kind": tag, "salt": salt, "time": line.time, **words})
 
 
 def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
-    """The tag of a line and what it says, in order."""
+    """Return the tag of a line and its fields, in order."""
     match line:
         case Entry():
             return "charge", {"analyst": line.analyst, "query": line.label, **line.price()}
@@ -181,8 +181,8 @@ def _words_of(line: Line) -> tuple[str, dict[str, Any]]:
 
 
 def read(text: str) -> Line:
-    """The line of a text of format 2. Raises UnknownLine for one that a later version wrote, and
-    ValueError, TypeError, KeyError or such for one that no version did."""
+    """Return the line of a text of format 2. Raises UnknownLine for a line of a later version, and ValueError,
+    TypeError, KeyError or similar for a text that no version wrote."""
     fields = json.loads(text)
     tag = fields["kind"]
     if tag not in _READERS:
@@ -197,7 +197,7 @@ def read(text: str) -> Line:
 
 
 def write_1(line: Line) -> str:
-    """A line of format 1, which knew charges, answers and notes."""
+    """Return a line of format 1, which had charges, answers and notes."""
     if isinstance(line, Entry):
         return dumps(line.to_dict())
     if isinstance(line, Answer):
@@ -208,7 +208,7 @@ def write_1(line: Line) -> str:
 
 
 def read_1(text: str) -> Line:
-    """The line of a text of format 1. Raises ValueError, TypeError, KeyError or such for one that it did not write."""
+    """Return the line of a text of format 1. Raises ValueError, TypeError, KeyError or similar for any other text."""
     fields = json.loads(text)
     if "answer" in fields:
         line: Line = Answer(_text(fields["time"]), _text(fields["answer"]), _text(fields["sha256"]))
@@ -222,7 +222,7 @@ def read_1(text: str) -> Line:
 
 
 def entry_of(fields: Mapping[str, Any]) -> Entry:
-    """The charge that a parsed line tells of."""
+    """Return the charge in a parsed line."""
     epsilon = None if fields["epsilon"] is None else number(fields["epsilon"])
     cost = Cost(epsilon, number(fields["delta"]), number(fields["rho"]), number(fields["hidden"]))
     events = tuple(_read_event(each) for each in fields["events"])
@@ -237,19 +237,19 @@ def process_of(fields: Mapping[str, Any]) -> Process:
 
 @lru_cache(maxsize=4096)
 def number(text: object) -> Fraction:
-    """A fraction as `str` writes it: nothing that could be long to read."""
+    """Return a fraction from the text that `str` writes; rejects texts that take long to read."""
     if not isinstance(text, str) or not re.fullmatch("[0-9]{1,4000}(/[0-9]{1,4000})?", text):
         raise ValueError("not a number of a ledger")
     return Fraction(text)
 
 
 def dumps(value: object) -> str:
-    """JSON as a ledger writes it: ASCII, no blanks."""
+    """Return JSON as a ledger writes it: ASCII, no blanks."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def _place(value: object, *, or_none: bool = False) -> Any:
-    """A whole number from 0; None too, where that may be."""
+    """Return a whole number from 0; also None, with `or_none`."""
     if (value is None and or_none) or (type(value) is int and 0 <= value < 10**15):
         return value
     raise ValueError("not a place in a ledger")

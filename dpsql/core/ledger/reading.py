@@ -1,9 +1,9 @@
-"""Reading a ledger's lines as strictly as they are written, and fast: a file is read whole at each opening.
+"""Strict and fast reading of a ledger's lines: a file is read completely at each opening.
 
-`lines.read` writes each line again and compares. Here the same is done piece by piece. The texts that differ
-from line to line (salt, time, keys, hashes) are held against a pattern that only the one way to write them fits; what
-many lines share (a price with its events and parts, an analyst) is read and written again once for each text of it. So
-whatever is taken here is taken there, and the other way round (`tests/core/ledger/test_reading.py`).
+`lines.read` writes each line again and compares. This module does the same piece by piece. The texts that differ from
+line to line (salt, time, keys, hashes) must match a pattern that only their unique written form fits. Texts that many
+lines share (a cost with its events and parts, an analyst) are read and written again once for each text. So both
+modules accept the same lines (`tests/core/ledger/test_reading.py`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dpsql.core.ledger.lines import Answer, Claim, Entry, Line, Process, dumps, 
 
 
 class Price(NamedTuple):
-    """What a charge cost and which parts it read, and as which events. One for all lines that say the same."""
+    """The cost of a charge, the parts that it read, and its events. One object for all equal texts."""
 
     step: tuple[Cost, tuple[Part, ...]]
     events: tuple[Event, ...]
 
 
 class Charge(NamedTuple):
-    """A charge whose label is still as it was written: most are never looked at."""
+    """A charge whose label is still in its written form: most are never read."""
 
     time: str
     analyst: str | None
@@ -38,14 +38,14 @@ class Charge(NamedTuple):
     price: Price
 
     def entry(self, number: int = 0) -> Entry:
-        """The charge as a value. number: of its line."""
+        """Return the charge as a value. number: that of its line."""
         (cost, parts), events = self.price
         return Entry(self.time, self.analyst, json.loads(self.label), cost, events, parts, number)
 
 
 class Charges:
-    """Charges and the numbers of their lines, in columns: lists of texts, through which Python's collector of garbage
-    need not go again and again, as it would through an object for each line."""
+    """Charges and the numbers of their lines, in columns: lists of texts, which Python's garbage collector need not
+    traverse again and again, as it would an object for each line."""
 
     def __init__(self) -> None:
         self._columns: tuple[list[str], list[str | None], list[str], list[Price]] = ([], [], [], [])
@@ -69,28 +69,28 @@ class Charges:
         self._numbers.extend(others._numbers)
 
     def steps(self, analyst: str | None = None) -> list[tuple[Cost, tuple[Part, ...]]]:
-        """The costs and parts of all charges, or of one analyst's."""
+        """Return the costs and parts of all charges, or of one analyst's."""
         _, analysts, _, prices = self._columns
         if analyst is None:
             return [price.step for price in prices]
         return [price.step for price, whose in zip(prices, analysts, strict=True) if whose == analyst]
 
     def steps_of(self, analyst: str | None) -> list[tuple[Cost, tuple[Part, ...]]]:
-        """The costs and parts of the charges of one analyst, or of those that say no name."""
+        """Return the costs and parts of the charges of one analyst, or of those without a name."""
         _, analysts, _, prices = self._columns
         return [price.step for price, whose in zip(prices, analysts, strict=True) if whose == analyst]
 
     def analysts(self) -> set[str | None]:
-        """Who was charged."""
+        """Return everybody who was charged."""
         return set(self._columns[1])
 
     def last_time(self, analyst: str) -> str:
-        """When an analyst was charged last; "" for never."""
+        """Return the time of an analyst's last charge; "" if there is none."""
         times, analysts, _, _ = self._columns
         return next((times[place] for place in reversed(range(len(times))) if analysts[place] == analyst), "")
 
     def entry(self, number: int) -> Entry | None:
-        """The charge of the line of that number."""
+        """Return the charge of the line of that number."""
         place = bisect_left(self._numbers, number)
         if place == len(self._numbers) or self._numbers[place] != number:
             return None
@@ -98,7 +98,7 @@ class Charges:
         return Charge(times[place], analysts[place], labels[place], prices[place]).entry(number)
 
     def entries(self, start: int) -> Iterator[Entry]:
-        """The charges as values, from that place on."""
+        """Yield the charges as values, from that place on."""
         rows = zip(*(column[start:] for column in self._columns), self._numbers[start:], strict=True)
         for time, analyst, label, price, number in rows:
             yield Charge(time, analyst, label, price).entry(number)
@@ -106,7 +106,7 @@ class Charges:
 
 _ESCAPE = r'\\(?:["\\bfnrt]|u(?!00(?:0[89acd]|[2-6][0-9a-f]|7[0-9a-e]))[0-9a-f]{4})'
 _PLAIN = r"[ !#-\[\]-~]*+"
-_STRING = rf'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"'  # as JSON in ASCII writes it, and no other way
+_STRING = rf'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"'  # the only form in which JSON in ASCII writes it
 _PLACE = "(?:0|[1-9][0-9]{0,14})"
 _HEAD = rf'"salt":"[0-9a-f]{{64}}","time":({_STRING})'
 _CHARGE = re.compile(rf'\{{"kind":"charge",{_HEAD},"analyst":(null|{_STRING}),"query":({_STRING}),("epsilon":.*)\}}')
@@ -119,8 +119,8 @@ _CHARGE_1 = re.compile(rf'\{{"time":({_STRING}),"analyst":(null|{_STRING}),"quer
 
 @lru_cache(maxsize=4096)
 def read_line(text: str) -> Line | Charge:
-    """A line of format 2, one value for all ledgers of a process that read it in turn. Raises UnknownLine, ValueError,
-    TypeError, KeyError or such, as `lines.read` does."""
+    """Return a line of format 2, one object for all ledgers of a process that read it. Raises UnknownLine, ValueError,
+    TypeError, KeyError or similar, as `lines.read` does."""
     if fields := _CHARGE.fullmatch(text):
         time, analyst, label, price = fields.groups()
         return Charge(_string(time), _string_or_none(analyst), intern(label), _price(price))
@@ -136,7 +136,7 @@ def read_line(text: str) -> Line | Charge:
 
 
 def read_line_1(text: str) -> Line | Charge:
-    """A line of format 1."""
+    """Return a line of format 1."""
     if found := _CHARGE_1.fullmatch(text):
         time, analyst, label, price = found.groups()
         return Charge(_string(time), _string_or_none(analyst), label, _price(price))
@@ -144,14 +144,14 @@ def read_line_1(text: str) -> Line | Charge:
 
 
 def _no_charge(line: Line) -> Line:
-    """No charge may go by uncounted that the pattern has missed."""
+    """Reject a charge that the pattern missed, which would otherwise not be counted."""
     if isinstance(line, Entry):
         raise TypeError("not as it was written")
     return line
 
 
 def _string(written: str) -> str:
-    """A text from its JSON, which fits the pattern. One for all ledgers of a process that hold it."""
+    """Return a text from its JSON, which fits the pattern. One object for all ledgers of a process that hold it."""
     return intern(written[1:-1] if "\\" not in written else json.loads(written))
 
 
@@ -162,7 +162,7 @@ def _string_or_none(written: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def _price(written: str) -> Price:
-    """The price in the text from "epsilon" on. Raises ValueError and such for what is written in another way."""
+    """Return the price in the text from "epsilon" on. Raises ValueError and similar for any other written form."""
     said = json.loads(f"{{{written}}}")
     entry = entry_of({"time": "", "analyst": None, "query": "", **said})
     if dumps(entry.price()) != f"{{{written}}}":

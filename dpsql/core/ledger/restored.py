@@ -1,4 +1,4 @@
-"""A ledger that was put back from a copy: what may have been spent since, it does not know."""
+"""A ledger restored from a copy, which does not know what was spent since."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from dpsql.core.ledger.sharing import SharedBook
 from dpsql.errors import LedgerError
 
 Stated = Mapping[str, Loss]
-"""What the owner knows to have been spent since, by analyst; "": by all of a ledger without shares."""
+"""What the owner knows to have been spent since, by analyst; "": in total for a ledger without shares."""
 
 
 class RestoredBook(SharedBook):
-    """A book that can be put back."""
+    """A book that can be restored."""
 
     def restored(self, note: str, stated: Stated | None = None) -> dict[str, Loss]:
-        """Charge what may have been spent since these lines were copied: of each share all that was left, and all that
-        could have been given to others; less only where the owner states it, of each by name. Returns what was charged.
+        """Charge what may have been spent since these lines were copied: all that was left of each share, and all that
+        could have been given to others; less only for analysts whose spending the owner states by name. Return the
+        charges.
 
-        Proof that whatever was answered since is counted: each answer since was admitted by a share that is among these
-        lines, and was then within what was left of it; or by one that was given since, and those together were within
-        what no share had (`check_room`), or within what was left of the whole where shares overlap. A charge without an
-        answer may have had one since, so it has none from here on: another draw under it would not be paid for.
+        Proof that every answer since is counted: each was admitted either by a share that is among these lines, and was
+        then within what was left of it; or by a share given since. Shares given since were together within what no
+        share had (`check_room`), or within what was left of the whole if shares overlap. A charge without an answer may
+        have had one since, so it gets none from here on: another draw under it would not be paid for.
         Raises LedgerError for a ledger of format 1."""
         with self._writing():
             if self._state.last.format < FORMAT:
@@ -37,7 +38,7 @@ class RestoredBook(SharedBook):
             shared = self._state.shares.holdings
             for name, (epsilon, delta) in charged.items():
                 unknown = shared and name not in shared
-                if unknown:  # a share that has come since and is gone: what it had counts, and its name is taken
+                if unknown:  # a share given since the copy, now gone: its spending counts, and its name is taken
                     self._append(Share(now, name, GIVEN, epsilon, delta))
                 self._append(Entry(now, name or None, note, Cost.of(epsilon, delta)))
                 if unknown:
@@ -62,7 +63,7 @@ class RestoredBook(SharedBook):
         yield from ((name, loss) for name, loss in known.items() if name and loss[0])
 
     def _given_since(self) -> Loss:
-        """What others may have been given, and have spent."""
+        """Return what others may have been given and have spent."""
         whole, counted = self._state.budget.loss, self._all_counted(self._state.shares.holdings)
         if self._overlapping():
             return self._left(self._state.whole, (whole.epsilon, whole.delta))
@@ -71,7 +72,7 @@ class RestoredBook(SharedBook):
 
     @staticmethod
     def _left(watch: Watch, whole: Loss) -> Loss:
-        """All that is left: by plain sums where that says all of it, else the whole once more."""
+        """Return all that is left: by plain sums if they account for all of it, otherwise the whole again."""
         total, left = watch.total, watch.remaining()
         if watch.plain and total.epsilon is not None and whole[0] - total.epsilon == left.epsilon:
             return left.epsilon, whole[1]
@@ -84,5 +85,5 @@ class RestoredBook(SharedBook):
             if each.charge not in shares.failed:
                 self._append(FailedRequest(now, each.charge, "error"))
         for name in dict.fromkeys(each.analyst for each in open_):
-            if shares.failures.get(name, 0) < MOST_FAILURES:  # these are no deaths of theirs
+            if shares.failures.get(name, 0) < MOST_FAILURES:  # not failures of the analyst's runs
                 self._append(Share(now, name, ALLOWED))

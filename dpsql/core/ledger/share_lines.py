@@ -1,5 +1,4 @@
-"""The lines of a budget that is shared out: who has which share since when, what was asked under a key, what came to
-nothing."""
+"""The lines of a shared budget: shares and their changes, requests under keys, and failures."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from typing import Any
 from dpsql.schema.frozen import dataclass
 
 GIVEN, REVOKED, ENDED, ALLOWED = "given", "revoked", "ended", "allowed"
-"""A share is given (or is of another epsilon from here on), or taken away; the token of that hash has ended; an analyst
-whose runs have failed too often may ask again."""
+"""A share is given (or gets another epsilon), or is revoked; the token of that hash has ended; an analyst whose runs
+have failed too often may query again."""
 EVENTS = (GIVEN, REVOKED, ENDED, ALLOWED)
 FAILURES = ("died", "deadline", "error")
-"""How a run that was paid for can come to no answer."""
+"""The reasons why a paid run can end without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What has become of an analyst's share: one of GIVEN (then with its epsilon and delta), REVOKED, ENDED (with the
-    token's hash) and ALLOWED."""
+    """A change of an analyst's share: one of GIVEN (with its epsilon and delta), REVOKED, ENDED (with the token's hash)
+    and ALLOWED."""
 
     time: str
     analyst: str
@@ -33,16 +32,16 @@ class Share:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What it says, in order."""
+        """The fields of the line, in order."""
         numbers = {"epsilon": str(self.epsilon), "delta": str(self.delta)}
         return {"analyst": self.analyst, "event": self.event, **numbers, "token": self.token}
 
 
 @dataclass(frozen=True, slots=True)
 class AnalystRequest:
-    """The charge of that line, the one before, was for what an analyst asked under a key: key and body as hashes, and
-    the name of the run of sessions that drew it. before: for a statement of several releases, of each the line of the
-    answer that it had before, 0 where the charge pays for one; () for a statement of one."""
+    """An analyst's request under a key, for which the charge of that line, the one before, paid: hashes of key and
+    body, and the name of the run of sessions that drew it. before: for a statement of several releases, the line of
+    each release's earlier answer, 0 if the charge pays for one; () for a statement of one release."""
 
     time: str
     analyst: str
@@ -54,19 +53,19 @@ class AnalystRequest:
 
     @property
     def due(self) -> int:
-        """How many answers the charge pays for."""
+        """The number of answers that the charge pays for."""
         return self.before.count(0) if self.before else 1
 
     @property
     def words(self) -> dict[str, Any]:
-        """What it says, in order."""
+        """The fields of the line, in order."""
         words = {"analyst": self.analyst, "key": self.key, "body": self.body, "run": self.run, "charge": self.charge}
         return {**words, "before": list(self.before)} if self.before else words
 
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """The charge of that line comes to no answer, for good: one of FAILURES."""
+    """The final failure of that line's charge, without an answer: one of FAILURES."""
 
     time: str
     charge: int
@@ -74,7 +73,7 @@ class FailedRequest:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What it says, in order."""
+        """The fields of the line, in order."""
         return {"charge": self.charge, "reason": self.reason}
 
 
@@ -85,7 +84,7 @@ TAGS: dict[type[ShareLine], str] = {Share: "share", AnalystRequest: "asked", Fai
 def readers(
     number: Callable[[object], Fraction], text: Callable[[object], str], place: Callable[[object], int]
 ) -> dict[object, Callable[[Mapping[str, Any]], ShareLine]]:
-    """How each is read, by its tag; the arguments read one field. Raises ValueError, TypeError, KeyError."""
+    """Return the reader of each kind, by tag; the arguments read one field. Raises ValueError, TypeError, KeyError."""
     return {
         "share": lambda said: Share(
             text(said["time"]),

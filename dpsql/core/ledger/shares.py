@@ -1,8 +1,8 @@
-"""Shares of a budget that come and change as lines of its ledger: each analyst is held by a filter of his own, and by
-nothing that others do.
+"""Shares of a budget, given and changed by lines of its ledger: a filter for each analyst, independent of what other
+analysts do.
 
-Proof that all analysts together learn no more than the budget's (epsilon, delta), whatever they tell each other, is in
-docs/proofs/14-filters.md; it needs that what `check_room` adds up stays within the budget whenever a share is given.
+docs/proofs/14-filters.md proves that all analysts together learn no more than the budget's (epsilon, delta), whatever
+they tell each other. It requires that the sums in `check_room` stay within the budget whenever a share is given.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpsql.core.loss import PrivacyLoss, show
 from dpsql.errors import InvalidPrivacyParameter, LedgerError
 
 MOST_FAILURES = 3
-"""So many runs of an analyst that came to nothing stop him, since each may tell a little about rows."""
+"""The number of failed runs that stops an analyst, since each may reveal a little about rows."""
 
 
 class HeldShare(NamedTuple):
@@ -32,7 +32,7 @@ class HeldShare(NamedTuple):
 
 
 class Shares:
-    """What the lines of shares say, taken together."""
+    """The state described by all lines of shares."""
 
     def __init__(self) -> None:
         self.holdings: dict[str, HeldShare] = {}
@@ -40,13 +40,13 @@ class Shares:
         self.asked: dict[str, AnalystRequest] = {}  # by the hash of the key
         self.of_charge: dict[int, AnalystRequest] = {}
         self.failed: dict[int, str] = {}
-        self.failures: dict[str, int] = {}  # by analyst, since they were last allowed
+        self.failures: dict[str, int] = {}  # by analyst, since the last ALLOWED
         self.changes = 0  # of shares
         self._charges: dict[str, list[int]] = {}  # by analyst, those under keys
-        self._ends: dict[int, str] = {}  # of charges: the hash of the line that tells what came of it
+        self._ends: dict[int, str] = {}  # by charge: the hash of the line with its outcome
 
     def enter(self, line: ShareLine, digest: str = "") -> None:
-        """One line more, with its hash."""
+        """Add one line, with its hash."""
         if isinstance(line, AnalystRequest):
             self.asked[line.key] = self.of_charge[line.charge] = line
             self._charges.setdefault(line.analyst, []).append(line.charge)
@@ -68,24 +68,24 @@ class Shares:
             self.failures[line.analyst] = 0
 
     def answered(self, charge: int, digest: str) -> None:
-        """A line with what came of a charge, by its hash."""
+        """Record a line with the outcome of a charge, by its hash."""
         if charge in self.of_charge:
             self._ends[charge] = intern(digest)
 
     def outcome(self, charge: int) -> tuple[int, str] | None:
-        """As of `SharedBook`."""
+        """See `SharedBook.outcome`."""
         asked, digest = self.of_charge.get(charge), self._ends.get(charge)
         if asked is None or digest is None:
             return None
         return bisect_left(self._charges[asked.analyst], charge) + 1, digest
 
     def holds_outcome(self, analyst: str, place: int, digest: str) -> bool:
-        """As of `SharedBook`."""
+        """See `SharedBook.holds_outcome`."""
         charges = self._charges.get(analyst, [])
         return 0 < place <= len(charges) and self._ends.get(charges[place - 1]) == digest
 
     def check(self, analyst: str | None) -> None:
-        """Raises LedgerError for whoever has no share to spend, once there are shares."""
+        """Raise LedgerError if there are shares and the analyst has none to spend."""
         if not self.holdings:
             return
         holding = None if analyst is None else self.holdings.get(analyst)
@@ -103,8 +103,8 @@ class Shares:
             )
 
     def check_given(self, analyst: str, loss: PrivacyLoss) -> None:
-        """Raises InvalidPrivacyParameter for a share with another delta than it had: the part of it at which rho is
-        converted must not follow answers."""
+        """Raise InvalidPrivacyParameter if a share changes its delta: the part of it at which rho is converted must not
+        depend on answers."""
         before = self.holdings.get(analyst)
         if before is not None and before.loss.delta != loss.delta:
             raise InvalidPrivacyParameter(
@@ -118,8 +118,9 @@ Loss = tuple[Fraction, Fraction]
 
 
 def spent_of(total: Cost, watched: Filter, whole: Loss) -> Loss:
-    """What counts of steps that have ended: the plain sums, with the part of delta at which rho was to be converted,
-    since the filter may have relied on it on other paths; `whole` where the plain sum of epsilons is more."""
+    """Return the loss that counts for steps that have ended: the plain sums, plus the part of delta at which rho was to
+    be converted, since the filter may have relied on it on other paths; `whole` if the plain sum of epsilons reaches
+    it."""
     if total == FREE:
         return Fraction(0), Fraction(0)
     if total.epsilon is None or total.epsilon >= whole[0]:
@@ -128,7 +129,7 @@ def spent_of(total: Cost, watched: Filter, whole: Loss) -> Loss:
 
 
 def check_room(budget: Budget, losses: Iterable[Loss]) -> None:
-    """Raises InvalidPrivacyParameter where losses together are more than the budget."""
+    """Raise InvalidPrivacyParameter if losses together exceed the budget."""
     epsilons, deltas = zip(*losses, strict=True)
     for word, total, whole in (
         ("epsilon", sum(epsilons), budget.loss.epsilon),

@@ -1,4 +1,4 @@
-"""What is written and asked about shares of a ledger, by its owner and by a server."""
+"""Operations on the shares of a ledger, for its owner and for a server."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dpsql.errors import BudgetExceeded, InvalidArgument, LedgerError
 
 
 class Request(NamedTuple):
-    """Under which key something is asked, and what, as hashes; the name of the run of sessions that asks; and which
-    answers of its releases were given before (`AnalystRequest.before`)."""
+    """A query under a key: hashes of key and body; the name of the run of sessions; and which answers of its releases
+    were given before (`AnalystRequest.before`)."""
 
     key: str
     body: str
@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class ShareReport(NamedTuple):
-    """A share, what was spent of it and is left, in how many queries, and the time of the last ("": none)."""
+    """A share, what is spent and left of it, in how many queries, and the time of the last ("": none)."""
 
     holding: HeldShare
     spent: SpentBudget
@@ -43,28 +43,28 @@ class ShareReport(NamedTuple):
 
 
 class ZeroCharge(Exception):
-    """What would have been charged, and is not here."""
+    """Raised instead of entering an admitted charge in a dry ledger."""
 
 
 class PriorCharge(Exception):
-    """What was charged, for a run that is to come."""
+    """Raised after a charge whose run comes later."""
 
 
 class SharedBook(Book):
     """A book with shares."""
 
     request: Request | None = None
-    """What the next charges are for; each is entered with its key, once."""
+    """The request of the next charges; each charge is entered with its key, once."""
     dry: bool = False
-    """Charges are refused as ever, and what is admitted is not entered: ZeroCharge says so."""
+    """Charges are rejected as usual, and admitted charges raise ZeroCharge instead of being entered."""
     time: ResponseTime | None = None
-    """The privacy cost of each answer's response time, charged with the question."""
+    """The privacy cost of each answer's response time, charged with the query."""
     ahead: bool = False
-    """Charges are entered, and PriorCharge is raised in place of going on to run: `_requested` finds them then."""
+    """Charges are entered, and PriorCharge is raised instead of running: `_requested` finds the charges then."""
     most_runs: int | None = None
-    """How many charges an analyst may have, over the life of a share."""
+    """The maximum number of charges of an analyst, over the life of a share."""
     overlap: bool = False
-    """Whether shares may be given that come to more than the budget."""
+    """Whether the shares may exceed the budget together."""
     _seen: object = None
     _over = False
 
@@ -75,36 +75,36 @@ class SharedBook(Book):
 
     @property
     def ended_tokens(self) -> frozenset[str]:
-        """Hashes of tokens that were seen to have ended."""
+        """Hashes of tokens known to have ended."""
         with self._current():
             return frozenset(self._state.shares.ended)
 
     @property
     def latest(self) -> str:
-        """The time of the last line, "" where there is none."""
+        """The time of the last line, "" if there is none."""
         with self._current():
             return self._state.time
 
     def holding(self, analyst: str) -> HeldShare | None:
-        """The share of an analyst, if there was ever one."""
+        """Return the share of an analyst, None if there never was one."""
         with self._current():
             return self._state.shares.holdings.get(analyst)
 
     def failures(self, analyst: str) -> int:
-        """How many runs of an analyst came to no answer since he was last allowed to ask."""
+        """Return how many runs of an analyst ended without an answer since the analyst was last allowed to query."""
         with self._current():
             return self._state.shares.failures.get(analyst, 0)
 
     def may_ask(self, analyst: str) -> None:
-        """Raises LedgerError for whoever has no share to spend, or was stopped; where nothing is shared out, for
-        everybody."""
+        """Raise LedgerError if the analyst has no share to spend, or was stopped; for every analyst if there are no
+        shares."""
         with self._current():
             if not self._state.shares.holdings:
                 raise LedgerError("this budget is not shared out.")
             self._state.shares.check(analyst)
 
     def shares(self) -> dict[str, ShareReport]:
-        """Every share that was ever given, by analyst."""
+        """Return every share that was ever given, by analyst."""
         with self._current():
             state = self._state
             reports = {}
@@ -117,8 +117,8 @@ class SharedBook(Book):
             return reports
 
     def give_share(self, analyst: str, loss: PrivacyLoss, *, anew: bool) -> None:
-        """Give an analyst a share or, not `anew`, the share another epsilon. What was spent stays spent, and has to fit
-        into it. Raises InvalidArgument, InvalidPrivacyParameter (also where the shares would come to more than the
+        """Give an analyst a share or, without `anew`, give the share another epsilon. What was spent stays spent, and
+        has to fit into it. Raises InvalidArgument, InvalidPrivacyParameter (also if the shares would exceed the
         budget), LedgerError."""
         if not isinstance(analyst, str) or not analyst or analyst == "*":
             raise InvalidArgument("a share is of one analyst, by name.")
@@ -145,16 +145,15 @@ class SharedBook(Book):
             self._append(Share(self._now(), analyst, GIVEN, loss.epsilon, loss.delta))
 
     def revoke_share(self, analyst: str) -> None:
-        """Take a share away: nothing is charged to it any more, and only what it spent counts. Raises
-        InvalidArgument."""
+        """Revoke a share: nothing more is charged to it, and only what it spent counts. Raises InvalidArgument."""
         self._say(analyst, REVOKED)
 
     def allow(self, analyst: str) -> None:
-        """Let an analyst ask again whose runs came to nothing too often. Raises InvalidArgument."""
+        """Let an analyst whose runs failed too often query again. Raises InvalidArgument."""
         self._say(analyst, ALLOWED)
 
     def end_token(self, analyst: str, token: str) -> None:
-        """Note that a token (its hash) has ended: a clock that goes back does not wake it. Raises InvalidArgument."""
+        """Note that a token (its hash) has ended: a clock that goes back does not revive it. Raises InvalidArgument."""
         self._say(analyst, ENDED, token)
 
     def _say(self, analyst: str, event: str, token: str = "") -> None:
@@ -166,22 +165,22 @@ class SharedBook(Book):
             self._append(Share(self._now(), analyst, event, token=token))
 
     def asked(self, key: str) -> AnalystRequest | None:
-        """What was paid for under that key."""
+        """Return the request that was paid for under that key."""
         with self._current():
             return self._state.shares.asked.get(key)
 
     def answered(self, charge: int) -> bool:
-        """Whether a charge has all the answers that it paid for."""
+        """Return whether a charge has all the answers that it paid for."""
         with self._current():
             return self._state.answered(charge)
 
     def failure(self, charge: int) -> str:
-        """Why a charge has come to no answer for good; "" where it has not."""
+        """Return why a charge finally failed; "" if it has not."""
         with self._current():
             return self._state.shares.failed.get(charge, "")
 
     def fail(self, charge: int, reason: str) -> bool:
-        """A charge comes to no answer, for good, unless it has all of them: whether it is so. Free."""
+        """Let a charge fail, finally, unless it has all its answers; return whether it has failed. Free."""
         with self._writing():
             if self._state.answered(charge):
                 return False
@@ -190,25 +189,27 @@ class SharedBook(Book):
         return True
 
     def _empty(self, charge: int | None, slot: int) -> bool:
-        """Whether a slot of a charge has no answer yet. Inside a transaction. Raises LedgerError for a charge that came
-        to none for good: an answer after that, of a run that went on elsewhere, would be a second outcome."""
+        """Return whether a slot of a charge has no answer yet. Inside a transaction. Raises LedgerError for a charge
+        that finally failed: a later answer, of a run that went on elsewhere, would be a second outcome."""
         if charge in self._state.shares.failed:
             raise LedgerError("the run of this charge has ended without an answer, for good.")
         return (charge, slot) not in self._state.paid
 
     def _to_run(self, charge: Entry) -> Entry:
-        """The durable charge, outside the transaction. Raises PriorCharge if the run comes later."""
+        """Return the durable charge, outside the transaction. Raises PriorCharge if the run comes later."""
         if self.ahead:
             raise PriorCharge
         return charge
 
     def _requested(self, entry: Entry) -> Entry | None:
-        """The charge that was entered for this request already, if it has come to nothing yet: its run goes on under
-        it. Proof that one charge pays for one draw: the draw of a run that ended was shown to nobody, since an answer
-        is shown only when it is kept, and of one charge one answer is kept in each slot (`Ledger.keep`). A statement of
+        """Return the charge already entered for this request, if it has no outcome yet: its run continues under it.
+        Inside a transaction.
+
+        Proof that one charge pays for one draw: the draw of a run that ended was shown to nobody, since an answer is
+        shown only when it is kept, and of one charge one answer is kept in each slot (`Ledger.keep`). A statement of
         several releases has a slot for each that it was charged for (`AnalystRequest.before`), and the charge is the
-        same only if their costs, events and parts are. Inside a transaction.
-        Raises LedgerError for a request that is not the one that was paid for."""
+        same only if their costs, events and parts are. Raises LedgerError if the request differs from the one that was
+        paid for."""
         asked = None if self.request is None else self._state.shares.asked.get(self.request.key)
         if asked is None or self.request is None:
             return None
@@ -227,13 +228,13 @@ class SharedBook(Book):
         return before
 
     def _enter_request(self, charge: Entry) -> None:
-        """Behind a charge, in its transaction."""
+        """Write the request after its charge, in the same transaction."""
         if self.request is not None and charge.analyst is not None:
             key, body, run, before = self.request
             self._append(AnalystRequest(charge.time, charge.analyst, key, body, run, charge.number, before))
 
     def _check_runs(self, analyst: str | None) -> None:
-        """Raises BudgetExceeded for an analyst who has asked as often as may be: a run can be watched from outside."""
+        """Raise BudgetExceeded for an analyst at the maximum number of runs: a run can be observed from outside."""
         if self.most_runs is not None and len(self._state.charges.steps_of(analyst)) >= self.most_runs:
             raise BudgetExceeded(
                 f"{self.most_runs} queries were run for this share, which is all that it has. Nothing was charged.",
@@ -241,13 +242,13 @@ class SharedBook(Book):
             )
 
     def _check_room(self, budget: Budget, changed: dict[str, HeldShare] | None = None) -> None:
-        """Raises InvalidPrivacyParameter where the shares, with those that change, come to more than a budget; not
-        where they may overlap."""
+        """Raise InvalidPrivacyParameter if the shares, with the changed ones, exceed a budget; not if they may
+        overlap."""
         if not self.overlap:
             check_room(budget, self._all_counted({**self._state.shares.holdings, **(changed or {})}))
 
     def check_room(self) -> None:
-        """Raises InvalidPrivacyParameter where the shares come to more than the budget."""
+        """Raise InvalidPrivacyParameter if the shares exceed the budget."""
         with self._current():
             if self._state.shares.holdings:
                 self._check_room(self._state.budget)
@@ -257,8 +258,8 @@ class SharedBook(Book):
         return [*losses, self._unshared(holdings.keys())]
 
     def _overlapping(self) -> bool:
-        """Whether the shares come to more than the budget, so that it has to hold all of them together too: by the
-        lines alone, whoever charges and whatever he was told. It changes with shares and the budget only."""
+        """Return whether the shares exceed the budget, so that it has to cover all of them together too. Depends on the
+        lines only, not on the session that charges, and changes only with shares and the budget."""
         state = self._state
         known = (state.shares.changes, state.budget)
         if self._seen != known:
@@ -268,8 +269,8 @@ class SharedBook(Book):
         return self._over
 
     def _check_whole(self, cost: Cost, parts: Sequence[Part]) -> None:
-        """Raises BudgetExceeded, in no figures, where shares overlap and what all analysts have left is too little:
-        the whole is then a filter too."""
+        """Raise BudgetExceeded, without figures, if shares overlap and all analysts together have too little left: then
+        the whole is a filter too."""
         if self._overlapping() and not self._state.whole.admits(cost, parts):
             raise BudgetExceeded(
                 "the budget that all analysts share has not enough left for it. Nothing was charged.",
@@ -277,14 +278,14 @@ class SharedBook(Book):
             )
 
     def outcome(self, charge: int) -> tuple[int, str] | None:
-        """What came of a charge that was asked for under a key, where it has come to its end: how many of the analyst's
-        charges there were up to it, and the hash of the line that tells. The number is one by charges, whose order is
-        settled before any row is read; a number by ends would tell which of two runs took longer."""
+        """Return the outcome of a charge under a key, if it has ended: how many charges the analyst had up to it, and
+        the hash of the line with the outcome. Charges are counted because their order is fixed before any row is read;
+        counting outcomes would reveal which of two runs took longer."""
         with self._current():
             return self._state.shares.outcome(charge) if self._state.ended(charge) else None
 
     def holds_outcome(self, analyst: str, place: int, digest: str) -> bool:
-        """Whether that charge of an analyst has come to that end."""
+        """Return whether that charge of an analyst has that outcome."""
         with self._current():
             return self._state.shares.holds_outcome(analyst, place, digest)
 
@@ -293,13 +294,13 @@ class SharedBook(Book):
         return whole if holding.current else spent_of(self._total([name]), self._filter(holding.loss), whole)
 
     def _unshared(self, names: Collection[str | None]) -> Loss:
-        """What was charged before there were shares, to nobody's."""
+        """Return the loss of charges without a share, from before there were shares."""
         others = {each for each in self._state.charges.analysts() if each not in names}
         whole = (self._state.budget.loss.epsilon, self._state.budget.loss.delta)
         return spent_of(self._total(others), self._state.budget.filter(self.rules.accountant), whole)
 
     def _total(self, names: Iterable[str | None]) -> Cost:
-        """The sum of all charges of these analysts, for a unit that all of them concern."""
+        """Return the sum of all charges of these analysts, for a unit that all of them concern."""
         watch = Watch(self._filter(self._state.budget.loss), moves=self.rules.neighbours is Neighbours.BOUNDED)
         for name in names:
             watch.add_all(self._state.charges.steps_of(name))

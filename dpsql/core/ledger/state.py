@@ -1,4 +1,4 @@
-"""What the lines of a ledger say, taken together: charges and their sums, answers that are kept, claims, and units."""
+"""The state that the lines of a ledger describe: charges and their sums, kept answers, claims, and units."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LastLine(NamedTuple):
 
 
 class HeldClaim(NamedTuple):
-    """A claim's line: its number and hash, when it was made, and by whom."""
+    """A claim's line: its number and hash, its time, and the process."""
 
     number: int
     digest: str
@@ -53,8 +53,8 @@ class HeldClaim(NamedTuple):
 
 
 class State:
-    """All lines up to `last`. analyst: whose share is watched too; owner: none is; within: a smaller budget, which is
-    watched beside the whole. Whoever holds it keeps threads apart."""
+    """The state after all lines up to `last`. analyst: whose share is watched too; owner: watch no share; within: a
+    smaller budget, which is watched in addition to the whole. The caller synchronises threads."""
 
     def __init__(self, rules: Rules, *, analyst: str | None, owner: bool, within: Budget | None = None) -> None:
         moves = rules.neighbours is Neighbours.BOUNDED
@@ -68,31 +68,31 @@ class State:
         if own is not None:
             self.watches.append(Watch(own, moves=moves, whose=f' for analyst "{analyst}"', analyst=analyst))
         self._analyst = None if owner else analyst
-        self._own: Watch | None = None  # of a share that a line gave
+        self._own: Watch | None = None  # for a share given by a line
         self.shares = Shares()
         self.charges = Charges()
         self.answers: dict[str, tuple[int, str]] = {}
-        self.paid: dict[tuple[int | None, int], tuple[int, str]] = {}  # of charges, by slot: the answer's line and hash
-        self.claims: dict[str, HeldClaim] = {}  # those that have no answer yet
+        self.paid: dict[tuple[int | None, int], tuple[int, str]] = {}  # by charge and slot: the answer's line and hash
+        self.claims: dict[str, HeldClaim] = {}  # those without an answer yet
         self.units: dict[str, TableUnit] = {}
         self.last = LastLine(0, ledger_text.first_hash(rules.text), rules.format)
         self.time = ""
 
     def answered(self, charge: int) -> bool:
-        """Whether a charge has all the answers that it paid for."""
+        """Return whether a charge has all the answers that it paid for."""
         asked = self.shares.of_charge.get(charge)
         return all((charge, slot) in self.paid for slot in range(1 if asked is None else asked.due))
 
     def ended(self, charge: int) -> bool:
-        """Whether a charge has all its answers, or none for good."""
+        """Return whether a charge has all its answers, or has finally failed."""
         return charge in self.shares.failed or self.answered(charge)
 
     def admits(self, cost: Cost, parts: Sequence[Part] = ()) -> bool:
-        """Whether a charge fits into the whole, and into the share."""
+        """Return whether a charge fits into the whole, and into the share."""
         return all(each.admits(cost, parts) for each in self.watches)
 
     def after(self, cost: Cost, parts: Sequence[Part] = ()) -> RemainingBudget | None:
-        """What would remain after a charge, for queries about the same parts; None where it would be refused."""
+        """Return what would remain after a charge, for queries about the same parts; None if it would be rejected."""
         if not self.admits(cost, parts):
             return None
         first, *others = [each.remaining(cost, parts) for each in self.watches]
@@ -101,12 +101,12 @@ class State:
         return first
 
     def most(self, cost: Cost, parts: Sequence[Part] = ()) -> int | None:
-        """How many more steps of this cost would be admitted; None for any number."""
+        """Return how many more steps of this cost would be admitted; None if unlimited."""
         counts = [each.most(cost, parts) for each in self.watches]
         return min((count for count in counts if count is not None), default=None)
 
     def short_of(self, cost: Cost, parts: Sequence[Part] = ()) -> str:
-        """Of a step that is refused: what there is too little of where that is delta, or delta too, in words."""
+        """Return, for a rejected step, what it lacks in words, if that is delta or includes delta; "" otherwise."""
         coin = replace(cost, delta=Fraction(0), hidden=Fraction(0))
         alone = Cost(Fraction(0), cost.delta, hidden=cost.hidden)
         fits, fits_alone = (self.admits(step, parts) for step in (coin, alone))
@@ -116,7 +116,7 @@ class State:
         return f"{'' if fits else f'{name} and '}delta"
 
     def read(self, lines: Iterable[tuple[int, str, str]]) -> None:
-        """Enter lines that follow the last one that was read: all of them or, where one is not right, none."""
+        """Enter lines that follow the last one read: all of them or, if one is invalid, none."""
         last = self.last
         before, number, format_ = last.hash, last.number, last.format
         read = read_line if format_ == FORMAT else _read_old
@@ -142,7 +142,7 @@ class State:
                     read, format_ = read_line, FORMAT
             latest = line.time if line.time > latest or isinstance(line, Note) else latest
             before = digest
-        if number == last.number:  # as it is mostly: nobody else has written
+        if number == last.number:  # the usual case: nobody else has written
             return
         self._enter(charges, others)
         if budget is not self.budget:
@@ -150,7 +150,7 @@ class State:
         self.last, self.time = LastLine(number, before, format_), latest
 
     def _enter(self, charges: Charges, others: Sequence[tuple[int, str, Line]]) -> None:
-        """Lines that were read; the others with their numbers and hashes."""
+        """Enter lines that were read; those that are not charges have their numbers and hashes."""
         units = dict(self.units)
         for _, _, line in others:
             if isinstance(line, UnitOf):
@@ -167,7 +167,7 @@ class State:
                     self.paid[line.charge, line.slot] = (number, line.digest)
                     self.shares.answered(line.charge, digest)
             elif isinstance(line, DroppedClaim):
-                late_first = reversed(self.claims.items())  # it is a late one mostly
+                late_first = reversed(self.claims.items())  # usually a recent one
                 dropped = next((key for key, held in late_first if held.number == line.claim), None)
                 if dropped is not None:
                     del self.claims[dropped]
@@ -180,8 +180,8 @@ class State:
         self._watch_share()
 
     def _watch_share(self) -> None:
-        """Hold the analyst by the share that a line has given, and by nothing of others: what they spend must not show
-        in what is admitted here. That all shares together are within the whole was seen when each was given."""
+        """Limit the analyst by the share that a line has given, and by nothing of others: their spending must not show
+        in what is admitted here. Each gift of a share checked that all shares together are within the whole."""
         holding = None if self._analyst is None else self.shares.holdings.get(self._analyst)
         if holding is None:
             return
@@ -196,5 +196,5 @@ class State:
 
 
 def _read_old(text: str) -> Line | Charge:
-    """A line of format 1, or the one that ends it."""
+    """Return a line of format 1, or the line that ends it."""
     return read_line(text) if text.startswith('{"kind":"format",') else read_line_1(text)

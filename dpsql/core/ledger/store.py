@@ -1,4 +1,4 @@
-"""Where the lines of a ledger are kept; here in memory, in `file` on disk."""
+"""The stores of a ledger's lines: here in memory, in `file` on disk."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ RESTORE = (
 LATER = "A later version of dpsql wrote it: use that version. The file is as it was."
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, DPSQLError)
-"""What reading a text that somebody edited may raise."""
+"""What reading an edited text may raise."""
 
 
 Lines = Generator[tuple[int, str, str], None, None]
-"""Lines as a store gives them: number, text, hash."""
+"""Lines as a store yields them: number, text, hash."""
 
 
 class Store(Protocol):
-    """Where the lines of a ledger are kept, in order: (number from 1, text, hash). All raise LedgerError."""
+    """A store of a ledger's lines, in order: (number from 1, text, hash). All methods raise LedgerError."""
 
     def begin(self) -> None:
-        """Lock out other writers; what is written from here on counts only after `commit`."""
+        """Lock out other writers; later writes count only after `commit`."""
 
     def since(self, number: int) -> Lines:
-        """The lines from that number on, one by one; to be closed where not all are read."""
+        """Yield the lines from that number on; close the generator unless all are read."""
 
     def append(self, number: int, text: str, digest: str) -> None:
         """Write a line."""
 
     def keep(self, number: int, payload: bytes) -> None:
-        """Write the answer that the line of this number tells of."""
+        """Write the answer of the line of this number."""
 
     def payload(self, number: int) -> bytes | None:
-        """The answer kept with that line."""
+        """Return the answer kept with that line."""
 
     def secret(self) -> bytes:
-        """32 random bytes, the same as long as the store lives; in no line, and shown nowhere."""
+        """Return 32 random bytes, the same for the life of the store; in no line, and shown nowhere."""
 
     def commit(self) -> None:
-        """Make what was written durable, and let others in."""
+        """Make the writes durable, and let others in."""
 
     def abandon(self) -> None:
-        """Forget what was written since `begin`, and let others in."""
+        """Discard the writes since `begin`, and let others in."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close files."""
 
 
 class MemoryStore:

@@ -1,6 +1,6 @@
 """A ledger's rules as text, and the hash that chains its lines to them.
 
-A line's hash covers the hash of the line before and its own text, so no line can be changed, left out or put between
+A line's hash covers the hash of the line before and its own text, so no line can be changed, removed or inserted
 without changing all hashes after it; the first hash is that of the rules.
 """
 
@@ -19,7 +19,7 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is fixed when a ledger is opened for the first time. format: that of its first lines."""
+    """The rules fixed when a ledger is first opened. format: that of its first lines."""
 
     budget: Budget
     accountant: str = "auto"
@@ -27,7 +27,7 @@ class Rules:
     format: int = field(default=FORMAT, compare=False)
 
     def __post_init__(self) -> None:
-        self.budget.filter(self.accountant)  # the two go together, or this raises
+        self.budget.filter(self.accountant)  # raises unless they fit together
         for _, share in self.budget.analysts:
             share.filter(self.accountant)
 
@@ -45,7 +45,7 @@ class Rules:
 
     @classmethod
     def read(cls, text: str) -> Rules:
-        """The rules of a text. Raises ValueError (or a DPSQLError) for one that this version did not write."""
+        """Return the rules of a text. Raises ValueError (or a DPSQLError) for one that this version did not write."""
         fields = json.loads(text)
         if type(fields["format"]) is not int or not 1 <= fields["format"] <= FORMAT:
             raise ValueError(f"format {fields['format']}")
@@ -73,7 +73,7 @@ def next_hash(before: str, number: int, text: str) -> str:
 
 
 def export(rules: Rules, lines: Iterable[tuple[int, str, str]]) -> str:
-    """The whole ledger as JSON, with its hashes."""
+    """Return the whole ledger as JSON, with its hashes."""
     return json.dumps(
         {
             "rules": json.loads(rules.text),

@@ -1,4 +1,4 @@
-"""Whose rows a table holds, as a ledger remembers it: what was charged protects that unit and no other."""
+"""The privacy unit of a table as a ledger records it: charges protect that unit and no other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsql.schema.frozen import dataclass
 
 
 class UnitKind(StrEnum):
-    """How a table's privacy unit is declared."""
+    """The kind of declaration of a table's privacy unit."""
 
     ROW = "row"
     COLUMN = "column"
@@ -20,7 +20,7 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column on the way to a unit, and the type that its values are compared in."""
+    """A column on the path to a unit, and the type in which its values are compared."""
 
     table: str
     column: str
@@ -34,8 +34,8 @@ class Place:
 class TableUnit:
     """The privacy unit of one table. Names are folded: they match without regard to case.
 
-    path: empty where each row is a unit of its own and where the table is public; the unit's column; or, for a path,
-    each column on the way with the key that it leads to, and the column of the unit at its end.
+    path: empty if each row is a unit or the table is public; the unit's column; or, for a path, each column on the way
+    with the key that it leads to, and the unit's column at the end.
     """
 
     table: str
@@ -56,11 +56,11 @@ class TableUnit:
 
 
 def check_units(known: Mapping[str, TableUnit], declared: Iterable[TableUnit]) -> None:
-    """Raises LedgerError for a table whose unit is another than the one that the ledger holds.
+    """Raise LedgerError for a table whose unit differs from the one in the ledger.
 
-    Why. Costs add up for one neighbour relation: tables that differ by one unit. A step that was charged for rows may
-    tell a person of many rows that many times more, so the sum of both would bound neither; and a row of its own is not
-    the same as a unit column that happens to have one row each, since nothing says that it stays so.
+    Costs add up for one neighbour relation: tables that differ by one unit. A step charged for rows may reveal many
+    times more about a person with many rows, so the sum of both would bound neither. Rows as units also differ from a
+    unit column that happens to have one row for each value, since nothing guarantees that it stays so.
     """
     for unit in declared:
         before = known.get(unit.table, unit)
