@@ -1,7 +1,7 @@
-"""What an executor is given and what it must return: a frozen plan in, exact integers out.
+"""The interface of executors: a frozen plan in, exact integers out.
 
-The same plan gives the same integers on every engine, bit for bit, in whatever order rows, blocks or threads come.
-An executor raises nothing that depends on rows.
+The same plan gives the same integers on every engine, bit for bit, in any order of rows, blocks or threads. An executor
+raises no error that depends on rows.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from dpsql.schema.intervals import Number
 
 NO_KEY = bytes(32)
 LARGEST_STEP_COUNT = 2**45
-"""|q| of one row's lattice value stays below this, so that a block's sum cannot wrap; save for whole numbers that are
-summed as they are, in two halves."""
+"""|q| of one row's lattice value stays below this, so that a block's sum cannot wrap. Exception: whole numbers that are
+summed unchanged, in two halves."""
 LARGEST_WHOLE = 2**62
 LARGEST_GRID = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class CountRows:
-    """The number of rows of a group for which `present` is not NULL; of all rows when it is None."""
+    """The number of rows of a group for which `present` is not NULL; of all rows if it is None."""
 
     present: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
 class LatticeSum:
-    """The sum over a group's rows of q = round((clip(value) - origin) * steps_per_unit), rows with NULL left out.
+    """The sum over a group's rows of q = round((clip(value) - origin) * steps_per_unit), without rows with NULL.
 
-    The value is clipped to [lower, upper], rounded half to even and then held in {least..most}: whatever an expression
-    computes, one row adds an integer of that range. With `whole`, value and origin are integers and q = value - origin.
+    The value is clipped to [lower, upper], rounded half to even and then clamped to {least..most}: whatever an
+    expression computes, one row adds an integer of that range. With `whole`, value and origin are integers and
+    q = value - origin.
     """
 
     value: Expr
@@ -63,12 +64,12 @@ class LatticeSum:
 
 @dataclass(frozen=True, slots=True)
 class LatticeProduct:
-    """The sum over a group's rows of the product of two values u, v in [-1, 1], as an integer of {-most..most}; rows
-    with NULL in either are left out.
+    """The sum over a group's rows of the product of two values u, v in [-1, 1], as an integer of {-most..most}; without
+    rows with NULL in either.
 
-    u is where a value lies between the ends of its own lattice, {0..N}, from -1 to 1. With `whole` the product is that
-    of the integers 2 q - N of both, exact, and most = N N'; else u v is computed in floats and rounded half to even to
-    a multiple of 1 / most. Twice the same lattice is a square.
+    u is the position of a value on its own lattice {0..N}, scaled to -1..1. With `whole` the product is that of the
+    integers 2 q - N of both, exact, and most = N N'; otherwise u v is computed in floats and rounded half to even to a
+    multiple of 1 / most. The same lattice twice gives a square.
     """
 
     first: LatticeSum
@@ -84,17 +85,17 @@ class LatticeProduct:
 
 
 SHARE_STEPS = 2**30
-"""Into so many equal pieces each row is divided by `LatticeShare`."""
+"""The number of equal pieces into which `LatticeShare` divides each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatticeShare:
-    """One of the shares into which each row is divided, all of them non-negative and SHARE_STEPS in sum; the sum of it
-    over a group's rows, those with NULL left out.
+    """The sum over a group's rows of one of the shares into which each row is divided, without rows with NULL. A row's
+    shares are non-negative and sum to SHARE_STEPS.
 
-    A value at y in [0, 1] of its range gives the shares B_i(y), Bernstein's polynomials of `degree`; two values divide
-    each share of the first by the second's. Every share is rounded down but one, which takes the rest: so the sum is
-    exact for every row. Both lattices are {0..SHARE_STEPS}.
+    A value at y in [0, 1] of its range gives the shares B_i(y), Bernstein's polynomials of `degree`; with two values,
+    each share of the first is subdivided in proportion to the second's. Every share is rounded down except one, which
+    takes the rest, so the sum is exact for every row. Both lattices are {0..SHARE_STEPS}.
     """
 
     first: LatticeSum
@@ -111,14 +112,14 @@ class LatticeShare:
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct:
-    """The number of different values of `value` in a group, NULL left out."""
+    """The number of distinct values of `value` in a group, without NULL."""
 
     value: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Places between ascending edges: the place of a value is how many edges are less than it, in floats."""
+    """Places between ascending edges: the place of a value is the number of edges less than it, in floats."""
 
     value: Expr
     edges: tuple[float, ...] = field(repr=False)
@@ -126,9 +127,9 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class LeadingDigits:
-    """Places by the sign of a value, its power of two and `digits` binary digits behind the first, in floats, ascending
-    and numbered from the least: so places lie the closer together the nearer to 0, from one end of all floats to the
-    other. Those in the middle are 0 and what rounds towards it."""
+    """Places by the sign of a value, its power of two and `digits` binary digits after the first, in floats, ascending
+    and numbered from the least. So places are closer together near 0, and cover all floats. The places in the middle
+    are 0 and values that round towards it."""
 
     value: Expr
     digits: int
@@ -139,26 +140,26 @@ class LeadingDigits:
 
     @property
     def middle(self) -> int:
-        """The place of 0; those of negative values lie before it."""
+        """The place of 0; those of negative values are before it."""
         return int(2 ** (11 + self.digits))
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Where floats lie."""
+        """Return the places of floats."""
         size = np.abs(values).view(np.int64) >> (52 - self.digits)
         return np.asarray(self.middle + np.where(values < 0, ~size, size))
 
     def sizes(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The least absolute value at each of some places."""
+        """Return the least absolute value at each of some places."""
         away = places - self.middle
         return np.asarray(np.where(away < 0, ~away, away) << (52 - self.digits)).view(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class GridCounts:
-    """How many rows of a group lie at each of `points` public places, rows with NULL or none of the places left out.
+    """The number of rows of a group at each of `points` public places, without rows with NULL or outside the places.
 
-    `of`: a lattice {least..most}, edges, or a key whose public values are the places. A lattice may have more of them
-    than can be counted one by one, and leading digits have.
+    `of`: a lattice {least..most}, edges, or a key whose public values are the places. A lattice may have, and leading
+    digits have, more places than can be counted one by one.
     """
 
     of: LatticeSum | GroupKey | Edges | LeadingDigits
@@ -185,8 +186,8 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True)
 class UnitWeights:
-    """The sum over privacy units that have a row in a group of `weight_of` the number of groups that each has one in,
-    of those that count."""
+    """The sum over privacy units that have a row in a group of `weight_of` the number of the unit's groups, after
+    contribution bounding."""
 
     scale: int
 
@@ -196,23 +197,23 @@ class UnitWeights:
 
     @property
     def least(self) -> int:
-        """What a unit adds to a group at least, as of other parts."""
+        """The minimum that a unit adds to a group, as of other parts."""
         return 0
 
     @property
     def most(self) -> int:
-        """The weight of a unit in one group."""
+        """The maximum weight of a unit in one group."""
         return self.scale
 
 
 def weight_of(scale: int, groups: int) -> int:
-    """floor(scale / sqrt(groups)): so many of them have a sum of squares of at most scale^2."""
+    """Return floor(scale / sqrt(groups)): the squares of `groups` such weights sum to at most scale^2."""
     return math.isqrt(scale * scale // groups)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitTotal:
-    """The sum over privacy units of what each adds to a group in all, held in {least..most}."""
+    """The sum over privacy units of each unit's total in a group, clamped to {least..most}."""
 
     of: CountRows | LatticeSum
     least: int
@@ -221,7 +222,7 @@ class UnitTotal:
 
 @dataclass(frozen=True, slots=True)
 class UnitMean:
-    """The sum over privacy units of each one's average in a group, rounded half to even and held in {least..most};
+    """The sum over privacy units of each unit's average in a group, rounded half to even and clamped to {least..most};
     units without a value there add nothing."""
 
     of: LatticeSum
@@ -231,9 +232,9 @@ class UnitMean:
 
 @dataclass(frozen=True, slots=True)
 class CellPart:
-    """A part over the rows of one cell alone: those of which `number`, from 1, is the first of the `alternatives` that
-    is TRUE. Each row has one number (0 where none is TRUE), so it adds to the parts of one cell at most, whatever the
-    alternatives are: that they exclude each other is seen to, not believed."""
+    """A part over the rows of one cell: rows for which alternative `number`, counted from 1, is the first TRUE one of
+    `alternatives`. Each row has one number (0 if none is TRUE), so it adds to the parts of at most one cell.
+    Exclusivity of the alternatives is enforced instead of trusted."""
 
     of: CountRows | LatticeSum | LatticeProduct | LatticeShare
     alternatives: tuple[Expr, ...]
@@ -247,7 +248,7 @@ class CellPart:
 
 @dataclass(frozen=True, slots=True)
 class AllUnits:
-    """The number of privacy units that have a row in any group, the same integer in each of all groups."""
+    """The number of privacy units that have a row in any group, the same integer in each group."""
 
 
 Part = (
@@ -266,12 +267,12 @@ Part = (
 
 
 def of_units(part: Part) -> bool:
-    """Whether each unit adds one number to a group, whatever its rows; or to all groups."""
+    """Return whether each unit adds one number to a group, or to all groups, independent of its number of rows."""
     return isinstance(part, CountUnits | UnitWeights | UnitTotal | UnitMean | AllUnits)
 
 
 def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
-    """What a part reads of each row: lattices, or expressions of which only some are NULL or different."""
+    """Return what a part reads of each row: lattices, or expressions of which only NULL or distinctness matters."""
     if isinstance(part, AllUnits):
         return ()
     if isinstance(part, CellPart):
@@ -290,20 +291,20 @@ def readings_of(part: Part | GridCounts) -> tuple[LatticeSum | Expr, ...]:
 
 
 def expressions_of(part: Part | GridCounts) -> tuple[Expr, ...]:
-    """The expressions that a part reads of each row."""
+    """Return the expressions that a part reads of each row."""
     return tuple(each.value if isinstance(each, LatticeSum) else each for each in readings_of(part))
 
 
 @dataclass(frozen=True, slots=True)
 class ExactPlan:
-    """Scan and filters, the group keys, and the integers wanted of each group.
+    """The source, the group keys, and the integers requested for each group.
 
-    `limits` is the bound of a unit's rows; parts of units take all rows of a unit in `groups` groups at most. None: no
-    row has to be left out. Which rows and groups of a unit are left out is up to the key of `execute`.
+    `limits` is the bound of a unit's rows; parts of units take all rows of a unit in at most `groups` groups. None: no
+    row has to be dropped. The key of `execute` decides which rows and groups of a unit are dropped.
 
-    With `every_cell` the groups are all combinations of the keys' public values, or of the rows in which they stand
-    together, in the order of `axes_of`, present or not; otherwise those of them that occur. A row is in no group whose
-    values are none of these.
+    With `every_cell` the groups are all combinations of the keys' public values, or of the rows that list correlated
+    keys, in the order of `axes_of`, present or not; otherwise those of them that occur. A row with other values is in
+    no group.
     """
 
     source: Source
@@ -317,7 +318,7 @@ class ExactPlan:
 
 @dataclass(frozen=True, repr=False)
 class Grid:
-    """Exact counts by group and point, those that are not 0: three int64 arrays in step, ordered by group and point."""
+    """The non-zero exact counts by group and point: three int64 arrays of equal length, ordered by group and point."""
 
     groups: NDArray[np.int64]
     points: NDArray[np.int64]
@@ -326,7 +327,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class ExactTable:
-    """Exact integers, private: they live from `execute` to `privatise` and nowhere else.
+    """Exact integers, private: they exist only between `execute` and `privatise`.
 
     keys: one vector for each key, a cell for each group; parts: shape (parts, groups), int64, or Python integers where
     64 bits could be too few; grids: one for each of the plan's.

@@ -1,5 +1,4 @@
-"""How many rows of one privacy unit are counted, and in how many groups: from what is declared and what the plan makes
-certain."""
+"""Contribution bounds: how many rows and groups of one privacy unit count, from declarations and from the plan."""
 
 from __future__ import annotations
 
@@ -16,17 +15,18 @@ from dpsql.schema.numbers import LARGEST_LIMIT
 from dpsql.schema.units import Limits
 
 MOST_FAN_OUT = 10_000
-"""Rows that public tables may make of each row, at any place of a query: more are refused here, for what would become
-of them is up to the data."""
+"""The maximum number of rows that public tables may make of each row, anywhere in a query. More is rejected, since the
+result would depend on the data."""
 
 MOST_PUBLIC_ROWS = 10_000_000
-"""Rows of a join of public tables alone, which stand in memory together."""
+"""The maximum number of rows of a join of public tables only, which are in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`rows`: the bound of a unit's rows; `units`: that of what counts once a unit and group. `enforced`: rows beyond
-    the bound have to be left out, for the plan alone does not keep them away. `declared`: units are declared."""
+    """`rows`: the bound of a unit's rows; `units`: that of contributions that count once for each unit and group.
+    `enforced`: rows beyond the bound have to be dropped, because the plan does not exclude them. `declared`: units are
+    declared."""
 
     rows: ContributionBound
     units: ContributionBound
@@ -35,13 +35,13 @@ class Bounds:
 
 
 def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
-    """The bounds of a plan. Raises MissingBounds where one unit could have any number of rows and nothing is declared,
-    InvalidPrivacyParameter for limits beyond reason."""
+    """Return the bounds of a plan. Raises MissingBounds if one unit could have any number of rows and nothing is
+    declared, InvalidPrivacyParameter for excessive limits."""
     source = plan.input
     if RowLimit in map(type, nodes_of(source)):
         from dpsql.core.row_limits import without_row_limits  # loaded with the first join
 
-        # Row limits bound the work of joins. How many rows count is what owners and the text say, with or without them.
+        # Row limits bound the work of joins. They do not change how many rows count, which owners and the query decide.
         source = without_row_limits(source)
     below = stability(source)
     grouped = bool(plan.keys)
@@ -49,7 +49,7 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
     if not below.declared:
         if below.rows is None:
             raise InternalError("nothing bounds the rows of a unit")
-        most = max(1, below.rows)  # nobody's rows have a bound too, which nothing needs
+        most = max(1, below.rows)  # public rows get a bound too, which nothing uses
         rows = ContributionBound(most, most if grouped else 1, most)
         return Bounds(rows, ContributionBound(rows.groups, rows.groups, 1), enforced=False, declared=False)
     rows = _declared(plan, below, options, grouped=grouped)
@@ -58,7 +58,7 @@ def bounds_of(plan: Aggregate, options: Options | None) -> Bounds:
 
 
 def check_fan_outs(source: Source) -> None:
-    """Raises UnsupportedSQL where public tables make too many rows, by what is declared."""
+    """Raise UnsupportedSQL if public tables make too many rows, by what is declared."""
     for node in nodes_of(source):
         fan_out = stability(node).fan_out
         if fan_out > MOST_FAN_OUT:
@@ -86,8 +86,8 @@ def _declared(plan: Aggregate, below: Stability, options: Options | None, *, gro
 
 
 def _most_rows(plan: Aggregate, limits: Limits, certain: int | None, *, grouped: bool) -> int | None:
-    """How many rows of a unit are counted in all groups together; `certain`: how many there are at most by the plan
-    alone. None where nothing bounds them."""
+    """Return how many rows of a unit count in all groups together; `certain`: the maximum by the plan itself. None if
+    nothing bounds them."""
     rows = None if limits.rows is None else max(1, limits.rows)
     if rows is None and limits.groups is not None and limits.per_group is not None:
         rows = min(LARGEST_LIMIT, limits.groups * limits.per_group)
@@ -99,7 +99,7 @@ def _most_rows(plan: Aggregate, limits: Limits, certain: int | None, *, grouped:
 
 
 def _said(source: Source, options: Options | None, expected: int | None) -> Limits:
-    """The text's limits; where it says nothing what declared keys promise, and else the largest of the tables'."""
+    """Return the query's limits; by default those promised by declared keys, otherwise the largest of the tables'."""
     tables = [scan.table.limits for scan in row_scans_of(source) if not scan.table.public]
     rows, groups = (options.max_rows_contributed, options.max_groups_contributed) if options else (None, None)
     for name, limit in (("max_rows_contributed", rows), ("max_groups_contributed", groups)):
@@ -118,7 +118,7 @@ def _largest(limits: Iterable[int | None]) -> int | None:
 
 
 def _counts_units_alone(plan: Aggregate) -> bool:
-    """Every aggregate takes what a unit adds to a group as one number, whatever its rows."""
+    """Return whether every aggregate counts a unit's contribution to a group as one number, independent of its rows."""
     once = [each.of_units or each.per_unit is not None for each in plan.aggregations]
     return all(once)
 

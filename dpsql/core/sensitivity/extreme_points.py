@@ -1,10 +1,10 @@
-"""The largest norms of a sum of vertices, of which one of each block is added.
+"""The largest norms of a sum of vertices, one of each block.
 
-A coordinate's largest size is the end of its range, the sum of the ranges that the blocks give it: exact. L1 and L2 are
-sums over coordinates; such that share no block vary independently, and where it is known which blocks are NULL, so do
-such that share no part. So each set of linked coordinates is gone through by itself, vertex by vertex; where it has
-more than `MOST_VERTICES` the sum of each coordinate's largest change is taken, which is not less. For ordinary
-aggregates that is a few steps for each.
+The largest size of a coordinate is the end of its range, the sum of the ranges of its blocks: exact. L1 and L2 are sums
+over coordinates. Coordinates that share no block vary independently, and so do those that share no part, once it is
+known which blocks are NULL. So each set of linked coordinates is enumerated separately, vertex by vertex. If it has
+more than `MOST_VERTICES`, the sum of each coordinate's largest change is used, which is not less. For ordinary
+aggregates this takes a few steps for each.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dpsql.schema.frozen import dataclass
 MOST_VERTICES = 4_096
 
 Steps = tuple[tuple[int, int], ...]
-"""What is added to the coordinates: (place, steps) pairs."""
+"""The amounts added to the coordinates: (place, steps) pairs."""
 Element = tuple[Steps, ...]
-"""Independent of all others: one of these is added, or something between them."""
+"""Independent of all others: one of these is added, or a convex combination of them."""
 Pattern = tuple[Element, ...]
-"""What is added together: one of each element."""
+"""Elements that are added together: one choice of each element."""
 Block = tuple[Pattern, ...]
-"""One of these patterns; that of NULL is empty."""
+"""Alternative patterns, of which one is added; that of NULL is empty."""
 ABSENT = (0, 0)
 
 
@@ -40,7 +40,7 @@ class Norms:
 
 
 def joined(found: Iterable[Norms]) -> Norms:
-    """The largest of each."""
+    """Return the maximum of each norm."""
     norms = list(found)
     each = tuple(map(max, zip(*(one.each for one in norms), strict=True)))
     cube, l1 = max(one.cube for one in norms), max(one.l1 for one in norms)
@@ -49,8 +49,8 @@ def joined(found: Iterable[Norms]) -> Norms:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What a unit of (1, c), there with c rows, adds to a group: u + c v. ABSENT adds nothing. `classes`: the class of
-    each coordinate, by default all of one."""
+    """The contribution of a unit in state (1, c), present with c rows, to a group: u + c v. ABSENT adds nothing.
+    `classes`: the class of each coordinate, by default one class for all."""
 
     rows: tuple[Block, ...]
     units: tuple[Block, ...]
@@ -58,11 +58,11 @@ class Cells:
     classes: tuple[int, ...] = ()
 
     def states(self, kept: int) -> list[tuple[int, int]]:
-        """With so many rows, or with none of them where parts of units count it all the same."""
+        """Return the states with `kept` rows, or with none if parts of units count the unit nevertheless."""
         return [(1, kept), (1, 0)] if self.units and kept else [(1, kept)]
 
     def norms(self, one: tuple[int, int], other: tuple[int, int] = ABSENT) -> Norms:
-        """Those of w - w', for w of one state and w' of the other."""
+        """Return the norms of w - w', for w of one state and w' of the other."""
         blocks = [
             _minus(_scaled(block, state), _scaled(block, left))
             for kind, state, left in zip((self.units, self.rows), one, other, strict=True)
@@ -71,13 +71,14 @@ class Cells:
         return _norms(blocks, self.dimension, self.classes)
 
     def apart(self, kept: int, left: int) -> int:
-        """The largest squared L2 norm of w - w'."""
+        """Return the largest squared L2 norm of w - w'."""
         states = product(self.states(kept), self.states(left))
         return max(self.norms(one, other).l2_squared for one, other in states)
 
 
 def tied_blocks(tied: Mapping[tuple[bool, frozenset[Any]], list[Element]]) -> Iterator[tuple[bool, Block]]:
-    """Blocks, of units or of rows, of what is NULL together; what never is is a block each."""
+    """Yield blocks, of units or of rows, of elements that are NULL together; each element that is never NULL
+    separately."""
     for (by_unit, absent), elements in tied.items():
         if absent:
             yield by_unit, (tuple(elements), ())
@@ -90,7 +91,7 @@ def multiple(steps: Iterable[tuple[int, int]], factor: int) -> Steps:
 
 
 def _scaled(block: Block, factor: int) -> Block:
-    """So many times the same."""
+    """Return the block multiplied by `factor`."""
     if factor == 1:
         return block
     if factor == 0:
@@ -99,7 +100,7 @@ def _scaled(block: Block, factor: int) -> Block:
 
 
 def _minus(block: Block, other: Block) -> Block:
-    """A block of one unit less the same block of another: each pattern with each."""
+    """Return a block of one unit minus the same block of another: each pattern with each."""
     if other == ((),):
         return block
     opposite = _scaled(other, -1)
@@ -119,7 +120,7 @@ def _places(element: Element) -> set[int]:
 
 
 def _norms(blocks: Sequence[Block], dimension: int, classes: Sequence[int]) -> Norms:
-    """The largest norms of a sum of one pattern of each block."""
+    """Return the largest norms of a sum of one pattern of each block."""
     each = _largest_of_each(blocks, dimension)
     constant = [block for block in blocks if _is_constant(block)]
     loose = [block for block in blocks if not _is_constant(block)]
@@ -133,8 +134,8 @@ def _norms(blocks: Sequence[Block], dimension: int, classes: Sequence[int]) -> N
 
 
 def _cube(blocks: Sequence[Block], classes: Sequence[int], each: Sequence[int]) -> int:
-    """The largest sum over classes of the largest coordinate of each; of patterns that reach several classes, and where
-    there are too many to go through, the sum of what each class may come to, which is not less."""
+    """Return the largest sum over classes of the largest coordinate of each class. For patterns that reach several
+    classes, or too many patterns, sum the maxima of all classes, which is not less."""
     if not classes:
         return max(each)
     if math.prod(map(len, blocks)) > MOST_VERTICES:
@@ -157,7 +158,7 @@ def _largest_of_each(blocks: Sequence[Block], dimension: int) -> tuple[int, ...]
 
 
 def spans_in(blocks: Sequence[Block], dimension: int) -> list[tuple[int, int]]:
-    """The least and the most that is added to each coordinate by one pattern of each block."""
+    """Return the minimum and the maximum that one pattern of each block adds to each coordinate."""
     low, high = [0] * dimension, [0] * dimension
     for block in blocks:
         spans = [spans_of(pattern) for pattern in block]
@@ -174,7 +175,7 @@ def _is_constant(block: Block) -> bool:
 def _of_patterns(
     linked: set[int], always: Mapping[int, int], blocks: Sequence[Block], each: Sequence[int]
 ) -> tuple[int, int]:
-    """The largest L1 norm and squared L2 norm at these places of `always` and one pattern of each block."""
+    """Return the largest L1 norm and squared L2 norm at these places of `always` plus one pattern of each block."""
     many = math.prod(map(len, blocks))
     if many > MOST_VERTICES:
         return _of_sizes(each[place] for place in linked)
@@ -192,7 +193,7 @@ def _added(found: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def spans_of(pattern: Pattern) -> dict[int, tuple[int, int]]:
-    """The least and the most that is added to each coordinate."""
+    """Return the minimum and the maximum that a pattern adds to each coordinate."""
     spans: dict[int, tuple[int, int]] = {}
     for element in pattern:
         held = [dict(steps) for steps in element]
@@ -204,7 +205,7 @@ def spans_of(pattern: Pattern) -> dict[int, tuple[int, int]]:
 
 
 def _linked(sets: Sequence[set[int]]) -> Iterator[tuple[set[int], list[int]]]:
-    """Sets that overlap, joined, and which of them each is made of."""
+    """Yield unions of overlapping sets, and the numbers of their members."""
     if len(sets) == 1:
         yield sets[0], [0]
         return
@@ -225,15 +226,15 @@ def _linked(sets: Sequence[set[int]]) -> Iterator[tuple[set[int], list[int]]]:
 
 
 def _lead(leads: list[int], number: int) -> int:
-    """The first set of those that a set is joined with."""
+    """Return the first set among those that a set is joined with."""
     while leads[number] != number:
         leads[number] = number = leads[leads[number]]
     return number
 
 
 def _largest(places: set[int], always: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:
-    """The largest L1 norm and squared L2 norm at these places of `always` and one of each element, independently; at
-    most so many vertices are gone through."""
+    """Return the largest L1 norm and squared L2 norm at these places of `always` plus one choice of each element,
+    independently; enumerate at most `most` vertices."""
     fixed = (one[0] for one in elements if len(one) == 1)
     base = _sum(chain([[(place, always.get(place, 0)) for place in places]], fixed))
     free = [one for one in elements if len(one) > 1]
@@ -245,7 +246,7 @@ def _largest(places: set[int], always: Mapping[int, int], elements: Sequence[Ele
 
 
 def _of_elements(linked: set[int], base: Mapping[int, int], elements: Sequence[Element], most: int) -> tuple[int, int]:
-    """The same at places that share these elements: vertex by vertex, or each place by itself."""
+    """Return the same norms at places that share these elements: vertex by vertex, or each place separately."""
     if len(linked) == 1 or math.prod(map(len, elements)) > most:
         spans = spans_of(tuple(elements))
         return _of_sizes(max(abs(base[place] + end) for end in spans[place]) for place in linked)

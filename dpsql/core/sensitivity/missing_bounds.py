@@ -1,4 +1,4 @@
-"""What is said of an aggregate whose values nobody has bounded: why bounds are needed, and where to write them."""
+"""The error for an aggregate without bounds for its values: why bounds are needed, and where to write them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _FIRST, _LAST = "2000-01-01", "2030-12-31"
 def missing_bounds(
     aggregation: Aggregation, expr: Expr, source: Source, known: Known, written: Mapping[Expr, Expr]
 ) -> MissingBounds:
-    """The refusal of an aggregation for one of its arguments, whose range is not bounded. `written`: parts of its
-    arguments that are planned otherwise than the text has them."""
+    """Return the error for an aggregation with an argument of unbounded range. `written`: parts of its arguments whose
+    planned form differs from the query text."""
     numbers = {part: _number(part) for each in aggregation.arguments for part in walk(each)}
     doubles = {part: number for part, number in numbers.items() if number is not None}
     expr, written = rebuild(expr, doubles), {**written, **doubles}
@@ -55,7 +55,8 @@ def missing_bounds(
 
 
 def _number(part: Expr) -> Expr | None:
-    """The column of whole numbers of which a part reads the doubles, as a column of numbers; None for other parts."""
+    """Return, as a column of type REAL, the wide whole-number column that a part reads as doubles; None for other
+    parts."""
     if not isinstance(part, Call) or part.function.name != "text_to_double":
         return None
     (column,) = part.args
@@ -71,13 +72,13 @@ def _why(aggregation: Aggregation) -> str:
 
 
 def _helps(expr: Expr, loose: list[Column], known: Known) -> bool:
-    """Whether an expression has bounds where its columns have: a quotient by what may be 0 has none."""
+    """Return whether an expression has bounds once its columns have: a quotient by what may be 0 has none."""
     held = rebuild(expr, {column: _between(column) for column in loose})
     return fact(held, known).limited
 
 
 def _how_far(expr: Expr, known: Known) -> str:
-    """How far an expression goes of which nobody has said it."""
+    """Return the range of an expression without declared bounds, in words."""
     return "its type allows" if fact(expr, known).range.bounded else "numbers go"
 
 
@@ -87,7 +88,7 @@ def _between(column: Column) -> Expr:
 
 
 def _ends(kind: Type) -> tuple[Literal, Literal]:
-    """Bounds that a value could have, for a hint."""
+    """Return possible bounds of a value, for a hint."""
     if not kind.temporal:
         return Literal(0, Type.INTEGER), Literal(100, Type.INTEGER)
     first, last = (read_timestamp(day) or 0 for day in (_FIRST, _LAST))
@@ -100,12 +101,12 @@ def _has_range(column: Column) -> bool:
 
 
 def _chooses(source: Source) -> bool:
-    """A table has columns whose bounds a query may choose."""
+    """Return whether a table has columns whose bounds a query may choose."""
     return any(column.auto for scan in scans_of(source) for column in scan.table.columns)
 
 
 def _clamped(aggregation: Aggregation, part: Expr) -> str:
-    """The aggregate, with a part of its arguments between bounds."""
+    """Return the aggregate as text, with a part of its arguments clamped."""
     lower, upper = _ends(part.type)
     held: dict[Expr, Expr] = {part: Slot(0, f"CLAMP({part}, {lower}, {upper})", part.type)}
     arguments = [str(rebuild(each, held)) for each in aggregation.arguments]

@@ -1,4 +1,4 @@
-"""Which expressions are NULL in the same rows, so that what a row adds to parts of them is nothing at the same time."""
+"""Expressions that are NULL in the same rows, so that a row adds nothing to any part of them at the same time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dpsql.plan.facts import fact
 
 
 def nulls(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
-    """The expressions of which any is NULL in a row just where `expr` is; none where it never is.
+    """Return the expressions of which one is NULL in a row exactly if `expr` is; empty if `expr` is never NULL.
 
-    CASE WHEN y IS NOT NULL THEN x END is NULL just where x or y is: a pair of values reads both so. Any other
-    expression stands for itself. Whether one can be NULL at all is asked for only where it matters: beside others, and
-    where rows are sure to be there; else a NULL is what a row adds that is not there, save to the counts of all."""
+    CASE WHEN y IS NOT NULL THEN x END is NULL exactly if x or y is: a pair of values reads both this way. Any other
+    expression stands for itself. Nullability is looked up only where it matters: for such pairs, and if rows are sure
+    to be there. Otherwise a NULL is like an absent row, except in the counts of all rows."""
     guarded = _guarded(expr)
     if guarded is not None:
         return _nulls_of(guarded[0], analysis) | _nulls_of(guarded[1], analysis)
@@ -27,7 +27,7 @@ def _nulls_of(expr: Expr, analysis: Analysis) -> frozenset[Expr]:
 
 
 def _guarded(expr: Expr) -> tuple[Expr, Expr] | None:
-    """x and y of CASE WHEN NOT (y IS NULL) THEN x ELSE NULL END."""
+    """Return x and y of CASE WHEN NOT (y IS NULL) THEN x ELSE NULL END; None for other expressions."""
     if not (isinstance(expr, Call) and expr.function.name == "case" and len(expr.args) == 3):
         return None
     condition, value, other = expr.args

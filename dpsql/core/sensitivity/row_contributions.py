@@ -1,7 +1,7 @@
-"""What one row adds to each aggregate: its interval of values, and whether every row surely adds one.
+"""The contribution of one row to each aggregate: its range, and whether every row surely contributes.
 
-These are facts of real values, from which queries are planned and described. How far one privacy unit moves the
-integers that noise is really added to follows from those integers' own ranges (`core.sensitivity.norms`).
+These are facts about real values, for planning and describing queries. The sensitivity of the integers that get noise
+follows from those integers' own ranges (`core.sensitivity.norms`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ONE = Bounds(ONE_ROW, ONE_ROW, enforced=False, declared=False)
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one row adds to one sum of its group: a value in `range`; nothing at all may be added unless `sure`."""
+    """The contribution of one row to one sum of its group: a value in `range`; possibly none unless `sure`."""
 
     range: Interval
     sure: bool
@@ -49,13 +49,13 @@ class Contribution:
 
 _LARGEST = 1e100
 _SMALLEST = 1e-100
-"""Values beyond the one count as unbounded, ranges narrower than the other as one value: doubles have to hold their
-grids, and the squares of sums of many of them with their noise."""
+"""Values beyond `_LARGEST` count as unbounded, ranges narrower than `_SMALLEST` as one value: doubles have to hold
+their grids, and the squares of sums of many of them with their noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAggregation:
-    """One aggregation, what its argument's values are known to be, and what a row adds to its count and sum."""
+    """One aggregation, the known facts of its argument, and a row's contributions to its count and sum."""
 
     aggregation: Aggregation
     argument: Fact
@@ -63,35 +63,35 @@ class MeasuredAggregation:
     sum: Contribution | None
     """None for COUNT, which sums nothing."""
     bound: ContributionBound = ONE_ROW
-    """How many such contributions a unit makes."""
+    """The maximum number of such contributions of a unit."""
     of: Of = "rows"
-    """What contributes: each row, or each unit once a group, by its clipped total, its own average, or its presence;
-    "choice": rows make values likelier to be chosen."""
+    """The contributor: each row, or each unit once in a group, by its clipped total, its own average, or its presence;
+    "choice": rows make values more likely to be chosen."""
     other: Fact | None = None
-    """Of the second argument, where there are two; both are then NULL in the same rows."""
+    """Facts of the second argument, if there are two; then both are NULL in the same rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The plan's aggregations measured, and whether the number of rows itself is public."""
+    """The plan's measured aggregations, and whether the number of rows itself is public."""
 
     neighbours: Neighbours
     grouped: bool
     measured: tuple[MeasuredAggregation, ...]
     public_count: bool
-    """True when neighbours have the same number of rows and all of them reach the one group."""
+    """True if neighbours have the same number of rows and all of them reach the one group."""
     known: Known
-    """What the filters imply of expressions, for the golden texts."""
+    """What the filters imply about expressions, for the golden texts."""
     bounds: Bounds = _ONE
     private: bool = True
-    """Some rows are people's."""
+    """Whether some rows are private."""
 
 
 def analyse(
     plan: Aggregate, neighbours: Neighbours, options: Options | None = None, written: Mapping[Expr, Expr] | None = None
 ) -> Analysis:
-    """Measure every aggregation of a plan. Raises MissingBounds where a sum has no finite sensitivity, or a unit any
-    number of rows; it speaks of parts of arguments as they are `written`."""
+    """Measure every aggregation of a plan. Raises MissingBounds if a sum has no finite sensitivity, or a unit any
+    number of rows; the error shows parts of arguments as they are `written`."""
     below = stability(plan.input)
     bounds = bounds_of(plan, options)
     check_row_work(plan)
@@ -107,13 +107,12 @@ def analyse(
 
 
 def _of_units(row: MeasuredAggregation, plan: Aggregate, bounds: Bounds, *, averages: bool) -> MeasuredAggregation:
-    """What a unit contributes: its rows, or one clipped number for each group.
+    """Set the contributions of a unit: its rows, or one clipped number for each group.
 
-    COUNT and SUM: leaving out rows beyond the limit and clipping the unit's total at what so many rows could add have
-    the same sensitivity where the limits on rows and groups are one and the same, |c|_1 = groups * |c|_inf; the total
-    then loses less, as it is changed only where it lies outside. Not beside an AVG or the like, whose sum and count go
-    together.
-    `averages`: AVG is of the units' own averages, as in GoogleSQL, whose clause the text uses."""
+    COUNT and SUM: dropping rows beyond the limit has the same sensitivity as clipping the unit's total at what so many
+    rows could add, if the limits on rows and groups coincide, |c|_1 = groups * |c|_inf. Clipping then loses less, as it
+    changes only totals outside the range. Not used next to an AVG or the like, whose sum and count belong together.
+    `averages`: AVG averages the units' own averages, as in GoogleSQL, whose clause the query uses."""
     each, limit = row.aggregation, bounds.rows.linf
     if each.of_units:
         return replace(row, bound=bounds.units, of="presence")
@@ -136,7 +135,7 @@ def _of_units(row: MeasuredAggregation, plan: Aggregate, bounds: Bounds, *, aver
 
 
 def _clips(plan: Aggregate, bounds: Bounds, *, averages: bool) -> bool:
-    """Whether COUNT and SUM clip a unit's total rather than leave out rows of it, by the rule of `_of_units`."""
+    """Return whether COUNT and SUM clip a unit's total instead of dropping rows, by the rule of `_of_units`."""
     if not bounds.enforced or bounds.rows.l1 < bounds.rows.most_groups * bounds.rows.linf:
         return False
     asked = [each.kind for each in plan.aggregations if not each.of_units]
@@ -144,7 +143,7 @@ def _clips(plan: Aggregate, bounds: Bounds, *, averages: bool) -> bool:
 
 
 def _total(row: MeasuredAggregation, clip: Interval, bounds: Bounds) -> MeasuredAggregation:
-    if row.sum is None:  # a number of rows is whole: the limits that it is held between are too
+    if row.sum is None:  # a number of rows is whole, so its clip bounds are too
         whole = Interval(math.floor(clip.lower), math.ceil(clip.upper))
         return replace(row, count=Contribution(whole, sure=False), bound=bounds.units, of="total")
     return replace(row, sum=Contribution(clip, sure=False), bound=bounds.units, of="total")
@@ -152,8 +151,8 @@ def _total(row: MeasuredAggregation, clip: Interval, bounds: Bounds) -> Measured
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What aggregates read, what is known of it, and whether all rows surely reach the one group; and parts of their
-    arguments as the text has them."""
+    """The rows that aggregates read, the known facts, whether all rows surely reach the one group, and parts of
+    arguments as written in the query."""
 
     source: Source
     known: Known
@@ -171,7 +170,7 @@ def _measure(aggregation: Aggregation, rows: _Rows) -> MeasuredAggregation:
     argument = fact(aggregation.argument, rows.known)
     sure = rows.reaches and not argument.nullable
     count = Contribution(point(1), sure)
-    if aggregation.kind.distinct:  # a row adds a value, or one that is there already
+    if aggregation.kind.distinct:  # a row adds a new value, or one that is there already
         return MeasuredAggregation(aggregation, argument, Contribution(point(1), sure=False), None)
     if not aggregation.kind.ranged:
         return MeasuredAggregation(aggregation, argument, count, None)
@@ -182,7 +181,7 @@ def _measure(aggregation: Aggregation, rows: _Rows) -> MeasuredAggregation:
 
 
 def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, rows: _Rows) -> MeasuredAggregation:
-    """Rows count where neither argument is NULL: each is made NULL where the other one is."""
+    """Measure a pair of arguments. Rows count if neither is NULL: each is made NULL where the other is."""
     y, x = fact(first, rows.known), fact(second, rows.known)
     y, x = _bounded(aggregation, first, y, rows), _bounded(aggregation, second, x, rows)
     if first != second:
@@ -195,7 +194,7 @@ def _measure_pair(aggregation: Aggregation, first: Expr, second: Expr, rows: _Ro
 
 
 def _where(value: Expr, other: Expr) -> Expr:
-    """The value where the other one is not NULL."""
+    """Return the value where the other one is not NULL."""
     return _made("case", _made("not", _made("is_null", other)), value, ExprLiteral(None, value.type))
 
 
@@ -206,13 +205,13 @@ def _made(name: str, *args: Expr) -> Expr:
 
 
 def _bounded(aggregation: Aggregation, expr: Expr, known: Fact, rows: _Rows) -> Fact:
-    """The fact of an argument that has bounds. Raises MissingBounds.
+    """Return the fact of an argument that has bounds. Raises MissingBounds.
 
-    The limits of a type are no bounds: noise as large as they are is all that a sum would show. Points of time may be
-    chosen from the whole calendar, for the law of what is chosen goes by ranks and not by distances."""
+    The limits of a type do not count as bounds: a sum would be drowned in noise of that size. Timestamps may be chosen
+    from the whole calendar, since the mechanism for choices depends on ranks and not on distances."""
     meant = known.limited or expr.type.temporal
     if not (meant and known.range.bounded and known.range.magnitude <= _LARGEST):
         raise missing_bounds(aggregation, expr, rows.source, rows.known, rows.written)
-    if known.range.upper - known.range.lower < _SMALLEST:  # a range of one value, or as good as one
+    if known.range.upper - known.range.lower < _SMALLEST:  # practically a single value
         return replace(known, range=point(known.range.lower if known.range.magnitude > _SMALLEST else 0))
     return known
