@@ -1,10 +1,10 @@
-"""What Gaussian noise is worth as (epsilon, delta), by its exact tails, bounded from above in decimals.
+"""The exact (epsilon, delta) of Gaussian noise by its tails, bounded from above in decimals.
 
 For noise of standard deviation sigma on a vector whose L2 change is at most D, with mu = D / sigma, the least delta at
 epsilon is Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu), which grows with mu (Balle, Wang, "Improving the
-Gaussian Mechanism for Differential Privacy", ICML 2018, theorem 8; for vectors too, as the law is the same in all
-directions). With a = epsilon/mu - mu/2, b = a + mu and the Mills ratio M(x) = Phi(-x) / phi(x) it is phi(a) (M(a) -
-M(b)), as e^epsilon phi(b) = phi(a).
+Gaussian Mechanism for Differential Privacy", ICML 2018, theorem 8; for vectors too, as the distribution is the same in
+all directions). With a = epsilon/mu - mu/2, b = a + mu and the Mills ratio M(x) = Phi(-x) / phi(x) it is phi(a) (M(a)
+- M(b)), as e^epsilon phi(b) = phi(a).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEVELS = 90
 
 
 def delta_above(mu: Fraction, epsilon: Fraction) -> Decimal:
-    """An upper bound, to 30 digits, of the delta of Gaussian noise at epsilon > 0; mu > 0."""
+    """Return an upper bound, to 30 digits, of the delta of Gaussian noise at epsilon > 0; mu > 0."""
     with localcontext() as context:
         context.prec = _DIGITS
         wide = _decimal(mu)
@@ -39,11 +39,11 @@ def delta_above(mu: Fraction, epsilon: Fraction) -> Decimal:
 
 
 def _mills(x: Decimal) -> tuple[Decimal, Decimal]:
-    """Bounds of the Mills ratio at x >= 0.
+    """Return bounds of the Mills ratio at x >= 0.
 
-    Up to 6 it is e^(x^2/2) sqrt(2 pi) / 2 less the sum of x^(2n + 1) / (2n + 1)!!, of which a rest is below the last
-    term once the ratio of two is below 1/2. Beyond, two convergents of Laplace's fraction 1/(x + 1/(x + 2/(x + ...)))
-    one after the other, which lie on either side of it.
+    Up to 6 it is e^(x^2/2) sqrt(2 pi) / 2 minus the sum of x^(2n + 1) / (2n + 1)!!, whose remainder is below the last
+    term once the ratio of two terms is below 1/2. Beyond 6, two consecutive convergents of Laplace's fraction
+    1/(x + 1/(x + 2/(x + ...))), which lie on either side of it.
     """
     if x <= _NEAR:
         total, term, n = Decimal(0), x, 0
@@ -66,7 +66,7 @@ def _decimal(number: Fraction) -> Decimal:
 
 
 def _guess(epsilon: float, delta: float) -> float:
-    """About that mu, in doubles: only where a search begins."""
+    """Return an approximate mu for epsilon and delta, in doubles: only the start of a search."""
     low, high = 1e-9 * epsilon, 2 * (epsilon + 9)
     for _ in range(80):
         mu = (low + high) / 2
@@ -78,8 +78,8 @@ def _guess(epsilon: float, delta: float) -> float:
 
 @remembered(1024)
 def gaussian_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho = mu^2 / 2 (rounded down by a part in 10^9) with which Gaussian noise is (epsilon, delta)-DP;
-    epsilon, delta > 0."""
+    """Return the largest rho = mu^2 / 2 (rounded down by a part in 10^9) for which Gaussian noise is (epsilon,
+    delta)-DP; epsilon, delta > 0."""
 
     def enough(mu: float) -> bool:
         return Fraction(delta_above(Fraction(mu), epsilon)) <= delta

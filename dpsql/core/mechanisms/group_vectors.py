@@ -1,21 +1,21 @@
-"""One vector of noise for all public groups together, for people who are in many of few.
+"""One noise vector for all public groups together, for people who are in many of few groups.
 
-Noise for each group by itself is paid for by the sum of what a unit changes in its groups: G groups of a unit make it G
-times as wide. Here the vector of all coordinates of all groups has one draw on the cube, which is paid for by the
-largest change of any one of them, and is about D / sqrt(3) times as wide for a vector of D numbers.
+Noise for each group separately is paid for by the sum of a unit's changes in its groups: G groups of a unit make it G
+times as wide. Here the vector of all coordinates of all groups has one draw on the cube. It is paid for by the largest
+change of any coordinate, and is about D / sqrt(3) times as wide for a vector of D numbers.
 
-How far a unit moves it (`reach_across`). In a group a unit adds to a coordinate i, which is a combination of parts of
-the group, an integer of [a_i, b_i], which holds 0, for it may have no row there (`reach.ends_of`). To `AllUnits` it
-adds 1, if it has a row in any group; that number is in every group, so that with the factor f_i the coordinate moves by
-x + f_i in every group, x of [a_i, b_i], or by nothing at all, if the unit is in no group. In however many groups it is:
+Sensitivity (`reach_across`). In a group a unit adds to a coordinate i, a combination of parts of the group, an integer
+of [a_i, b_i], which contains 0, since it may have no row there (`norms.ends_of`). To `AllUnits` it adds 1, if it has a
+row in any group. That number is in every group, so with the factor f_i the coordinate changes by x + f_i in every
+group, x of [a_i, b_i], or by nothing if the unit is in no group. For any number of groups:
   Unbounded neighbours: the largest of |a_i + f_i| and |b_i + f_i|.
-  Bounded neighbours: where both of the unit's rows are in some group by x' - x, at most b_i - a_i; where those of one
-table are in none, as above.
-So a count c of at most p rows of a unit, measured as 2 c - p AllUnits, moves by p at most in every group, as c does.
+  Bounded neighbours: if both of the unit's rows are in some group, x' - x, at most b_i - a_i; if those of one table are
+in none, as above.
+So a count c of at most p rows of a unit, measured as 2 c - p AllUnits, changes by at most p in every group, as c does.
 
-Two groups that a row is in one of for sure (`_either`): where a row is changed, with the number of rows public, one
-group's count goes up by as much as the other's goes down. All of it is one number, and so is its noise: x in the one
-and -x in the other. Their sum has no noise, and needs none, for it is the same in all neighbours.
+Two groups, one of which surely holds each row (`_either`): if a row changes, with the number of rows public, one
+group's count goes up by as much as the other's goes down. Both are one number, and so is their noise: x in one group
+and -x in the other. Their sum has no noise, and needs none, since it is the same in all neighbours.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ EACH, ALL, EITHER = "each", "all", "either"
 
 
 def reach_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analysis) -> Reach:
-    """The reach of coordinates of all groups as one vector; the proof is the module's. Raises InternalError for groups
-    that are not public, whose number would tell of people."""
+    """Return the reach of coordinates of all groups as one vector; proof: the module's docstring. Raises InternalError
+    for private groups, whose number would reveal information."""
     largest = max(moves_across(plan, coordinates, analysis), default=0)
     cells = number_of_cells(plan.keys)
     sure = _either(plan, analysis)
@@ -56,12 +56,13 @@ def reach_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analys
     across, many = GroupVectorSensitivity(largest, cells, kinds), len(coordinates)
     if not _of_all(plan.parts, coordinates):
         return replace(reach_of(plan.parts, coordinates, analysis), across=across)
-    each = cells * largest  # what other laws would have to pay for: no less than the norms that they go by
+    each = cells * largest  # the cost under other mechanisms: no less than their norms
     return Reach(each, Fraction(many * cells * largest**2), many, many * each, cells, across=across)
 
 
 def moves_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analysis) -> tuple[int, ...]:
-    """How far a unit moves each coordinate in any one group. Raises InternalError as `reach_across` does."""
+    """Return a unit's largest change of each coordinate in any one group. Raises InternalError as `reach_across`
+    does."""
     if not (plan.keys and plan.every_cell and analysis.grouped and analysis.private):
         raise InternalError("noise for all groups together is for public groups")
     known = {place for place, part in enumerate(plan.parts) if isinstance(part, AllUnits)}
@@ -75,7 +76,7 @@ def moves_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analys
 
 
 def sensitivity_across(plan: ExactPlan, terms: Terms, analysis: Analysis) -> Sensitivity:
-    """The norms over all groups of one coordinate by itself."""
+    """Return the norms over all groups of one coordinate."""
     if not _of_all(plan.parts, [terms]):
         return sensitivity_of(plan.parts, terms, analysis)
     across = reach_across(plan, [terms], analysis).across
@@ -84,13 +85,13 @@ def sensitivity_across(plan: ExactPlan, terms: Terms, analysis: Analysis) -> Sen
 
 
 def _of_all(parts: Sequence[Part], coordinates: Sequence[Terms]) -> bool:
-    """Whether any number of all groups is in the coordinates."""
+    """Return whether the coordinates include a number over all groups."""
     return any(isinstance(parts[part], AllUnits) for terms in coordinates for part, _ in terms)
 
 
 def _either(plan: ExactPlan, analysis: Analysis) -> bool:
-    """Whether there are two groups, of which every row of a public number of rows is in one: no row is left out, each
-    is a unit by itself that changes and stays, and every value of the key is one of the two."""
+    """Return whether there are two groups, one of which holds each of a public number of rows: no row is dropped, each
+    is a unit that changes and stays, and every value of the key is one of the two."""
     below, all_rows = stability(plan.source), (plan.limits, plan.groups) == (None, None)
     public = (
         all_rows and below.every_row and analysis.bounds.rows == ONE_ROW and analysis.neighbours is Neighbours.BOUNDED
@@ -99,8 +100,8 @@ def _either(plan: ExactPlan, analysis: Analysis) -> bool:
 
 
 def _holds_all(key: GroupKey, analysis: Analysis) -> bool:
-    """Whether every value of a key is among its public ones: both truth values, and never NULL; or what is not on the
-    owner's list counts as NULL, which is."""
+    """Return whether every value of a key is among its public ones: both truth values, and never NULL; or, with an
+    owner's list that has NULL, values outside the list count as NULL."""
     if key.listed and None in (key.values or ()):
         return True
     both = key.expr.type is Type.BOOLEAN and set(key.values or ()) == {False, True}
@@ -108,7 +109,7 @@ def _holds_all(key: GroupKey, analysis: Analysis) -> bool:
 
 
 def _kind(parts: Sequence[Part], *, sure: bool) -> str:
-    """What a coordinate of these parts is to all groups; `sure`: of two, every row is in one."""
+    """Return the kind of a coordinate of these parts; `sure`: there are two groups, and every row is in one of them."""
     if all(isinstance(part, AllUnits) for part in parts):
         return ALL
     return EITHER if sure and all(part == CountRows(None) for part in parts) else EACH
@@ -116,13 +117,13 @@ def _kind(parts: Sequence[Part], *, sure: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupVectorLaplace(CubeLaplace):
-    """P(x) proportional to exp(-max |x_i| / scale), where x are the coordinates of all groups together, `dimension` of
-    them; `kinds` says which of a group's are its own (see `GroupVectorSensitivity`).
+    """P(x) proportional to exp(-max |x_i| / scale), where x are the `dimension` coordinates of all groups together;
+    `kinds` has the kind of each of a group's coordinates (see `GroupVectorSensitivity`).
 
-    Privacy: the max norm is one, so the ratio of the probabilities of any outcome is at most exp(largest / scale) by
-    the triangle inequality, whatever the number of coordinates (Hardt, Talwar, STOC 2010, theorem 4.2). A coordinate
-    that is the same in all groups is measured once and said again; of two groups of which one follows from the other,
-    one is measured, and the other is what it leaves of their sum, which all neighbours have in common.
+    Privacy: the max norm is a norm, so the ratio of the probabilities of any outcome is at most exp(largest / scale) by
+    the triangle inequality, for any number of coordinates (Hardt, Talwar, STOC 2010, theorem 4.2). A coordinate that is
+    the same in all groups is measured once and repeated. Of two groups that determine each other, one is measured, and
+    the other is the rest of their sum, which all neighbours have in common.
     """
 
     kinds: tuple[str, ...] = ()
@@ -157,10 +158,10 @@ class GroupVectorLaplace(CubeLaplace):
 
 
 def _numbers(kinds: Sequence[str], cells: int) -> list[int]:
-    """How many numbers each coordinate is in all groups."""
+    """Return how many numbers each coordinate has in all groups."""
     return [cells if kind == EACH else 1 for kind in kinds]
 
 
 def dimension_across(reach: Reach) -> int:
-    """How many numbers the vector of all groups has."""
+    """Return the length of the vector of all groups."""
     return 0 if reach.across is None else sum(_numbers(reach.across.kinds, reach.across.cells))

@@ -1,54 +1,55 @@
-"""How far neighbouring tables can move integer combinations of exact parts: derived from the parts, never stated.
+"""The sensitivity of integer combinations of exact parts: derived from the parts, never declared.
 
-A *coordinate* is a combination A_i of parts, one integer for each group; A has a row for each coordinate. Whoever
-designs coordinates says nothing of their sensitivity: a poor design is a worse answer, never a leak.
+A *coordinate* is a combination A_i of parts, one integer for each group; A has a row for each coordinate. The designer
+of coordinates does not state their sensitivity: a poor design is a worse answer, never a leak.
 
-What one row adds. A row of a group adds a vector v of a set V to the parts of rows (`_adds` has each part's proof):
-  CountRows           1, or 0 where its expression is NULL
-  LatticeSum          an integer of {least..most} (the executor holds it there), 0 where its value is NULL
-  LatticeProduct      an integer of {-most..most}, of {0..most} for a square; 0 where either value is NULL
-  LatticeShare        SHARE_STEPS dealt out among the shares of one division, none negative; 0 where a value is NULL
-  CountDistinct       with the other rows there already: 1 for a value that is new, 0 for others and for NULL
-  CellPart              what its part adds, where the row has that cell; a row has one cell of the same alternatives
-Rows added one after the other add up, so c rows of a unit add a vector of the c-fold sum of V with itself.
-What one unit adds, besides, to a group that it has a row in, is a vector u of a set U:
-  CountUnits          1, or 0 where its expression is NULL in all of the unit's rows
-  UnitWeights         an integer of {0..scale}, where it is measured as a coordinate; `core.selection.weighted` has its
-  norm UnitTotal           an integer of {least..most}, or 0
-  UnitMean            an integer of {least..most}, 0 where its value is NULL in all of the unit's rows
+The contribution of one row. A row of a group adds a vector v of a set V to the parts of rows (proofs in `_adds`):
+  CountRows           1, or 0 if its expression is NULL
+  LatticeSum          an integer of {least..most} (the executor clamps it), 0 if its value is NULL
+  LatticeProduct      an integer of {-most..most}, of {0..most} for a square; 0 if either value is NULL
+  LatticeShare        SHARE_STEPS distributed among the shares of one division, none negative; 0 if a value is NULL
+  CountDistinct       given the other rows: 1 for a new value, 0 for others and for NULL
+  CellPart            the contribution to its part, if the row has that cell; a row has one cell of the same
+                      alternatives
+Rows are added one after the other, so c rows of a unit add a vector of the c-fold sum of V with itself.
+A unit also adds a vector u of a set U to each group in which it has a row:
+  CountUnits          1, or 0 if its expression is NULL in all of the unit's rows
+  UnitWeights         an integer of {0..scale}, if measured as a coordinate; `core.selection.weighted` has its norm
+  UnitTotal           an integer of {least..most}, or 0
+  UnitMean            an integer of {least..most}, 0 if its value is NULL in all of the unit's rows
 These are integers between ends and shares of a whole: points of the convex hull of finitely many *vertices*. Parts
-whose values are NULL in the same rows are tied in one *block*, which adds nothing at all or a vertex of each part;
-blocks are taken as independent, which makes V larger, if anything. The cells of the same alternatives are one block: a
-row adds to the parts of one of them, its patterns, or of none. So of the shares of several cells it moves those of one.
+whose values are NULL in the same rows are tied in one *block*, which adds nothing or a vertex of each part. Blocks are
+treated as independent, which can only enlarge V. The cells of the same alternatives are one block: a row adds to the
+parts of one of them, its patterns, or of none. So it changes the shares of only one of several cells.
 
 Norms are convex, and a convex function is largest at a vertex. So for c rows in a group and W(c) = {u + c v}
   f(c) = max |A w| over w in W(c) = max |A (u + c v)| over vertices u, v,
 with all c rows alike: |A (u + v_1 + ... + v_c)| is convex in each v_j, and so in their sum, which ranges over c times
-the hull of V. As a row may be left out 0 belongs to V; so f is a convex function of c >= 0, and does not fall.
+the hull of V. As a row may be dropped 0 belongs to V; so f is a convex function of c >= 0, and does not decrease.
 
 Unbounded neighbours. A unit is in at most G groups, with c_i rows in group i, 0 <= c_i <= p and sum c_i <= r
-(`ContributionBound`; where parts of units count all of its rows, c_i are those that are kept, perhaps none). A group
-that the unit is in moves by A w, w in W(c_i). The sum of f(c_i) over groups is convex in (c_i), hence largest at a
-vertex of that polytope: k groups are full, c_i = p, and either all others are empty, or k = floor(r / p) and one has
-the rest. As f does not fall the latter is the most: floor(r / p) f(p) + f(rest) + f(0) for each group that is left. It
-is attained where the vertices are: take such rows. With f the largest change of a coordinate it is the norm of the cube
-law, with f the L1 norm it is the L1 norm, with f the square of the L2 norm its square, which is convex as well.
+(`ContributionBound`; if parts of units count all of its rows, c_i are the kept ones, perhaps none). A group that the
+unit is in changes by A w, w in W(c_i). The sum of f(c_i) over groups is convex in (c_i), hence largest at a vertex of
+that polytope: k groups are full, c_i = p, and either all others are empty, or k = floor(r / p) and one has the rest. As
+f does not decrease, the latter is the maximum: floor(r / p) f(p) + f(rest) + f(0) for each remaining group. It is
+attained if the vertices are: take such rows. For f the largest change of a coordinate this is the norm of the cube
+distribution, for f the L1 norm it is the L1 norm, for f the squared L2 norm its square, which is convex as well.
 
 Bounded neighbours, many groups. The unit's rows leave, with c_i rows in group i, and others enter, with c'_i: group i
-moves by A (w' - w), w in W(c_i), w' in W(c'_i), or by one of them alone.
+changes by A (w' - w), w in W(c_i), w' in W(c'_i), or by one of them only.
   Cube norm and L1: |A (w' - w)| <= |A w'| + |A w|, which leaving some groups and entering others attains: twice the
-figure for unbounded neighbours.
+maximum for unbounded neighbours.
   L2: g(c, c') = max |A (w' - w)|^2 over vertices is convex in both, so again all groups are full, empty or the one with
-the rest, on either side. How they meet is an assignment of groups left to groups entered, or to none. For any numbers
-b_c with b_c >= 2 g(c, none) and b_c + b_c' >= 2 g(c, c') a pair of groups moves by at most (b_c + b_c') / 2, and one
-alone by b_c / 2, so all of them by at most the sum of b_c over the groups of one side: the dual of the assignment.
-`_changed` takes the least numbers one after the other, those of the most groups first. For one row in one group of each
-it is max(2 max |A v|^2, max |A (v' - v)|^2), which is tight.
+the rest, on either side. They meet in an assignment of groups left to groups entered, or to none. For any numbers b_c
+with b_c >= 2 g(c, none) and b_c + b_c' >= 2 g(c, c') a pair of groups changes by at most (b_c + b_c') / 2, and an
+unpaired group by b_c / 2. So all of them change by at most the sum of b_c over the groups of one side: the dual of the
+assignment. `_changed` takes the least numbers one after the other, those of the largest groups first. For one row in
+one group of each side it is max(2 max |A v|^2, max |A (v' - v)|^2), which is tight.
 
-Bounded neighbours, one group. Two vertices differ: |A (w' - w)| for w, w' of W(p), W(0) or 0, where the unit has no
-row. Where every unit surely has its one row there (`Analysis.public_count`) both are of W(1), without 0 in V.
+Bounded neighbours, one group. Two vertices differ: |A (w' - w)| for w, w' of W(p), W(0) or 0, if the unit has no row.
+If every unit surely has its one row there (`Analysis.public_count`) both are of W(1), without 0 in V.
 
-`core.sensitivity.extreme_points` has the largest norms over vertices.
+`core.sensitivity.extreme_points` computes the largest norms over vertices.
 """
 
 from __future__ import annotations
@@ -94,12 +95,13 @@ MOST_PATTERNS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How far one privacy unit can move a vector of coordinates over all groups, in their own steps.
+    """The largest change that one privacy unit can cause in a vector of coordinates over all groups, in their own
+    steps.
 
     cube: the largest sum over groups (and classes of coordinates) of the largest coordinate change of a group; l1,
     l2_squared: of the whole vector;
-    sensitivity_of_each: the largest L1 change of each coordinate; in_a_group: what one unit can add to each in one
-    group, or take away, by being there.
+    sensitivity_of_each: the largest L1 change of each coordinate; in_a_group: the largest change of each in one group
+    by the presence of one unit.
     """
 
     cube: int
@@ -112,7 +114,7 @@ class Change:
 def change_of(
     parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, classes: tuple[int, ...] = ()
 ) -> Change:
-    """The change of some coordinates under an analysis' neighbours and limits; the proof is the module's."""
+    """Return the change of some coordinates under an analysis' neighbours and bounds; proof: the module's docstring."""
     nothing = (0,) * len(coordinates)
     if not analysis.private or not coordinates:
         return Change(0, 0, 0, nothing, nothing)
@@ -125,7 +127,7 @@ def change_of(
 
 @remembered(1024)
 def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool) -> Change:
-    """The change over many groups."""
+    """Return the change over many groups."""
     groups = _groups(bound, present)
     there = [(times, joined(cells.norms(state) for state in cells.states(kept))) for times, kept in groups]
     alone = tuple(sum(times * most.each[place] for times, most in there) for place in range(cells.dimension))
@@ -139,7 +141,7 @@ def _across(cells: Cells, bound: ContributionBound, present: int, bounded: bool)
 
 @remembered(1024)
 def _within(cells: Cells, bound: ContributionBound, sure: bool) -> Change:
-    """The change of a unit's rows in the one group that there is."""
+    """Return the change by a unit's rows if there is only one group."""
     states = [(1, 1)] if sure else [*cells.states(bound.linf), ABSENT]
     pairs = ((one, other) for place, one in enumerate(states) for other in states[place:])
     most = joined(cells.norms(one, other) for one, other in pairs)
@@ -149,7 +151,7 @@ def _within(cells: Cells, bound: ContributionBound, sure: bool) -> Change:
 def reach_of(
     parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, classes: tuple[int, ...] = ()
 ) -> Reach:
-    """The change as mechanisms are calibrated to it; `classes`: those of the coordinates, by default all are of one."""
+    """Return the change as mechanisms need it for calibration; `classes`: those of the coordinates, by default one."""
     change = change_of(parts, coordinates, analysis, classes)
     groups = max(groups_of_a_unit(analysis), analysis.bounds.rows.most_groups) if analysis.grouped else 1
     return Reach(change.cube, Fraction(change.l2_squared), len(coordinates), change.l1, groups, classes)
@@ -158,9 +160,9 @@ def reach_of(
 def reach_of_level(
     parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, cells: int, finest: int
 ) -> Reach:
-    """The same for a level of `cells` groups, each the sum of `finest` of the analysis'. A sum of cells moves no more,
-    in the cube norm and in L1, than the cells do; in L2 a unit's contributions that come together in a cell count
-    together: `merged`."""
+    """Return the sensitivity at a level of `cells` groups, each the sum of `finest` of the analysis' groups. In the
+    cube norm and in L1, a sum of cells changes no more than the cells do; in L2, a unit's contributions to the same
+    cell are added: `merged`."""
     if not analysis.private or not coordinates:
         return reach_of(parts, coordinates, analysis)
     reach = reach_of(parts, coordinates, analysis)
@@ -170,8 +172,7 @@ def reach_of_level(
 def sensitivity_of(
     parts: Sequence[Part], terms: Terms, analysis: Analysis, level: tuple[int, int] | None = None
 ) -> Sensitivity:
-    """The norms over all groups of one coordinate by itself; or of its sums at a `level` of so many cells, each of so
-    many groups."""
+    """Return the norms over all groups of one coordinate; or of its sums at a `level`: (cells, groups in each cell)."""
     if not analysis.private:
         return Sensitivity(0, 0, 0)
     one = change_of(parts, [terms], analysis)
@@ -186,26 +187,27 @@ def sensitivity_of(
 
 
 def reach_of_counts(analysis: Analysis) -> Reach:
-    """That of counts of all values of a column, in all groups, one coordinate for each. Values are to the rows of a
-    unit what groups are: each row counts for one, and one that changes leaves one for another."""
+    """Return the sensitivity of counts of all values of a column, in all groups, one coordinate for each. Values act on
+    the rows of a unit like groups: each row counts for one, and a changed row leaves one for another."""
     return replace(reach_of((CountRows(None),), (((0, 1),),), replace(analysis, grouped=True)), groups=None)
 
 
 def groups_of_a_unit(analysis: Analysis) -> int:
-    """In how many groups one unit's coming can show or hide what other units do not: each that it is in; those that it
-    leaves and those that it enters, where its rows change."""
+    """Return how many groups one unit can show or hide: each that it is in or, if its rows change, those that it leaves
+    and those that it enters."""
     return analysis.bounds.units.groups * (2 if analysis.neighbours is Neighbours.BOUNDED else 1)
 
 
 def never_negative(parts: Sequence[Part], terms: Terms, analysis: Analysis) -> bool:
-    """Whether it is known that no row and no unit takes anything away from a coordinate."""
+    """Return whether no row and no unit can decrease a coordinate."""
     return (
         not any(isinstance(parts[part], AllUnits) for part, _ in terms) and not ends_of(parts, [terms], analysis)[0][0]
     )
 
 
 def ends_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> list[tuple[int, int]]:
-    """The least and the most that a unit adds to each coordinate in a group, or 0, as where it has no row there."""
+    """Return the minimum and the maximum that a unit adds to each coordinate in a group, including 0 for no row
+    there."""
     rows, units = (spans_in(blocks, len(coordinates)) for blocks in _blocks(parts, coordinates, analysis))
     kept = analysis.bounds.rows.linf
     return [
@@ -215,20 +217,20 @@ def ends_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analy
 
 
 def assert_unmoved(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> None:
-    """Raises InternalError where one of the coordinates, which are to be released as they are, differs between
-    neighbours: of people's rows only what all neighbours have in common needs no noise."""
+    """Raise InternalError if a coordinate to be released without noise differs between neighbours: of private rows only
+    what all neighbours have in common needs no noise."""
     if coordinates and change_of(parts, coordinates, analysis).l1:
         raise InternalError("a sum that a person moves would be released without noise")
 
 
 def of_one_group(analysis: Analysis) -> Analysis:
-    """The same for counts of all groups together, where a unit has all of its rows in one."""
+    """Return the analysis for counts of all groups together, where a unit has all of its rows in one."""
     bounds, rows = analysis.bounds, analysis.bounds.rows.l1
     return replace(analysis, grouped=False, bounds=replace(bounds, rows=ContributionBound(rows, 1, rows)))
 
 
 def assert_limited(plan: ExactPlan, analysis: Analysis) -> None:
-    """Raises InternalError where a plan does not ask for the limits that its reach is derived from."""
+    """Raise InternalError if a plan lacks the contribution bounds from which its sensitivity is derived."""
     bounds = analysis.bounds
     groups = bounds.units.groups if plan.keys else plan.groups
     if analysis.private and bounds.enforced and (plan.limits, plan.groups) != (bounds.rows, groups):
@@ -238,10 +240,10 @@ def assert_limited(plan: ExactPlan, analysis: Analysis) -> None:
 def _at_level(
     parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis, cells: int, finest: int
 ) -> tuple[int, int]:
-    """The squared L2 norm of the coordinates at a level, and the largest change of any in one of its cells.
+    """Return the squared L2 norm of the coordinates at a level, and the largest change of any in one of its cells.
 
-    Contributions by rows and by units come together in their own numbers, so each kind is taken by itself. Their
-    squares add up where no coordinate has both kinds, and else |x + y|^2 <= 2 |x|^2 + 2 |y|^2."""
+    Rows and units have different contribution bounds, so each kind is computed separately. Their squares add up if no
+    coordinate has both kinds; otherwise |x + y|^2 <= 2 |x|^2 + 2 |y|^2."""
     l2_squared = largest = 0
     bounded = analysis.neighbours is Neighbours.BOUNDED
     kinds = zip(_blocks(parts, coordinates, analysis), (analysis.bounds.rows, analysis.bounds.units), strict=True)
@@ -255,15 +257,15 @@ def _at_level(
 
 
 def merged(bound: ContributionBound, cells: int, finest: int) -> ContributionBound:
-    """What a unit adds to a level of so many cells, each of so many of the finest: what it adds to those comes
-    together."""
+    """Return the bound of a unit at a level of `cells` cells, each the sum of `finest` of the finest: contributions to
+    the same cell are added."""
     together = bound.per_group * min(bound.groups, finest)
     return ContributionBound(bound.rows, min(bound.groups, cells), min(bound.rows, together))
 
 
 def _groups(bound: ContributionBound, present: int) -> list[tuple[int, int]]:
-    """(how many groups, rows of the unit in each) where a convex function of these is largest: full ones, the one with
-    the rest, and those where the unit is by parts of units alone, in at most `present` groups altogether."""
+    """Return (number of groups, rows of the unit in each) where a convex function of these is largest: full groups, the
+    one with the rest, and those where only parts of units count the unit, in at most `present` groups altogether."""
     full = min(bound.groups, bound.rows // bound.linf)
     rest = bound.rows - full * bound.linf if full < bound.groups else 0
     empty = max(0, present - full - (rest > 0))
@@ -271,7 +273,7 @@ def _groups(bound: ContributionBound, present: int) -> list[tuple[int, int]]:
 
 
 def _changed(cells: Cells, groups: Sequence[tuple[int, int]]) -> int:
-    """The squared L2 change of a unit that leaves such groups and enters such groups (the module's docstring)."""
+    """Return the squared L2 change of a unit that leaves and enters such groups (proof: the module's docstring)."""
     worth: list[tuple[int, int]] = []
     total = 0
     for times, kept in sorted(groups, reverse=True):
@@ -284,13 +286,13 @@ def _changed(cells: Cells, groups: Sequence[tuple[int, int]]) -> int:
     return total
 
 
-# What one row and one unit add.
+# The contributions of one row and of one unit.
 
 
 def _blocks(
     parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis
 ) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
-    """The blocks of rows and those of units, as they move the coordinates."""
+    """Return the blocks of rows and those of units, as changes of the coordinates."""
     columns: dict[int, dict[int, int]] = {}
     for place, terms in enumerate(coordinates):
         for number, factor in terms:
@@ -309,7 +311,7 @@ def _blocks(
         values, absent = _together(of, parts, analysis)
         steps = tuple(multiple(column.items(), value) for value in values)
         tied.setdefault((of_units(of), absent), []).append(steps)
-    for tied, division in divisions.values():  # what goes to shares that nobody asks for, or of NULL to none, is ()
+    for tied, division in divisions.values():  # () stands for shares that are not requested, and for NULL
         shares = (multiple(share.items(), SHARE_STEPS) for share in division.values())
         tied.setdefault((False, frozenset()), []).append(((), *shares))
     blocks: tuple[list[Block], list[Block]] = ([], [])
@@ -321,7 +323,7 @@ def _blocks(
 
 
 def _together(part: Part, parts: Sequence[Part], analysis: Analysis) -> tuple[tuple[int, ...], frozenset[Expr | Part]]:
-    """What is added to a part, or else nothing, with all others that add nothing at the same time."""
+    """Return the contributions to a part if not NULL, and what it shares with parts that add nothing together with it."""
     values, read = _adds(part)
     count = _counted_with(part, parts)
     if count is not None:
@@ -330,19 +332,19 @@ def _together(part: Part, parts: Sequence[Part], analysis: Analysis) -> tuple[tu
 
 
 def _counted_with(part: Part, parts: Sequence[Part]) -> UnitTotal | None:
-    """The clipped number c of a unit's rows, at most R, by which its total T is in [c a / R, c b / R] for its own ends
-    a, b. A count is so by itself.
+    """Return the clipped number c of a unit's rows, at most R, such that its total T is in [c a / R, c b / R] for the
+    total's ends a, b. A count is its own c.
 
-    Let n rows be counted, each held to [l, u], which holds 0, for a NULL adds 0, with a <= R l and R u <= b. Where
-    n <= R: c = n, and T is in [n l, n u], hence in [n a / R, n b / R]. Where n > R: c = R, and T is held in [a, b]. All
-    that is the hull of 0 and of R beside a or b, whichever it is for several totals."""
+    Let n rows be counted, each clamped to [l, u], which contains 0, since a NULL adds 0, with a <= R l and R u <= b. If
+    n <= R: c = n, and T is in [n l, n u], hence in [n a / R, n b / R]. If n > R: c = R, and T is clamped to [a, b]. All
+    this is the hull of 0 and of R with a or b, independently for several totals."""
     totals = [each for each in parts if isinstance(each, UnitTotal)] if isinstance(part, UnitTotal) else []
     counts = (each for each in totals if isinstance(each.of, CountRows) and each.least == 0 < each.most)
     return next((each for each in counts if part in (each, _held_by(part, each))), None)
 
 
 def _held_by(total: Part, count: UnitTotal) -> Part | None:
-    """The total, where so many of its rows are within its ends."""
+    """Return the total if `count.most` of its rows stay within its ends, otherwise None."""
     assert isinstance(total, UnitTotal)
     row = total.of
     if isinstance(row, CountRows) or getattr(count.of, "present", None) not in (None, row.value):
@@ -352,17 +354,17 @@ def _held_by(total: Part, count: UnitTotal) -> Part | None:
 
 
 def _cell_of(part: Part) -> tuple[tuple[Expr, ...], int, Part]:
-    """The alternatives and the number of a part's cell, none of one over all rows, and what is added there."""
+    """Return the alternatives and the number of a part's cell (none for a part over all rows), and its inner part."""
     return (part.alternatives, part.number, part.of) if isinstance(part, CellPart) else ((), 0, part)
 
 
 _Tied = dict[tuple[bool, frozenset[Expr | Part]], list[Element]]
-"""What is added where the same expressions are not NULL, by units or by rows."""
+"""Elements by (of units, expressions that are not NULL)."""
 
 
 def _alternatives(cells: Sequence[Sequence[Block]]) -> Iterator[Block]:
-    """What rows add to cells, of which each row has one at most: one block, whose patterns are those of each cell, and
-    that of a row in none. Where they are too many cells are taken as independent, any of which a row may be in."""
+    """Yield the contributions of rows to cells, of which each row has at most one: one block, whose patterns are those
+    of each cell and the empty one for rows in none. With too many patterns, cells are treated as independent."""
     if sum(math.prod(map(len, blocks)) for blocks in cells) > MOST_PATTERNS:
         yield from (tuple(dict.fromkeys((*block, ()))) for block in chain(*cells))
         return
@@ -371,19 +373,19 @@ def _alternatives(cells: Sequence[Sequence[Block]]) -> Iterator[Block]:
 
 
 def _adds(part: Part) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
-    """The least and the most that a row (or a unit) adds to a part where nothing that it reads is NULL, and what it
-    reads: where any of that is NULL (for a unit: in all of its rows) it adds 0.
+    """Return the minimum and the maximum that a row (or a unit) adds to a part if nothing that the part reads is NULL,
+    and what it reads: if any of that is NULL (for a unit: in all of its rows) it adds 0.
 
-    CountDistinct: let other rows of the group have the values D. A set of rows adds those of its values that are not in
-    D: added one after the other each adds 0 or 1. A square is of two equal factors, and is clipped at 0 from below by
-    being one. UnitTotal: a unit without values has the total 0, clipped as any."""
+    CountDistinct: let other rows of the group have the values D. A set of rows adds its values that are not in D: one
+    after the other each adds 0 or 1. A square has two equal factors, so it is at least 0. UnitTotal: a unit without
+    values has the total 0, clipped like any other."""
     if isinstance(part, CountRows | CountUnits):
         return _ONE, () if part.present is None else (part.present,)
     if isinstance(part, CountDistinct):
         return (0, 1), (part.value,)
     if isinstance(part, LatticeProduct):
         return (0 if part.first == part.second else -part.most, part.most), (part.first.value, part.second.value)
-    assert not isinstance(part, LatticeShare | CellPart)  # shares are dealt out together, and cells by their parts
+    assert not isinstance(part, LatticeShare | CellPart)  # shares are handled together, and cells by their parts
     if isinstance(part, AllUnits):
         raise InternalError("a number of all groups together is in each of them: its noise is for all groups")
     ends = (min(part.least, part.most), max(part.least, part.most))
