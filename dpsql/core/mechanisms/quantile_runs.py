@@ -1,12 +1,12 @@
-"""Quantiles among more candidates than can be counted one by one: drawn by runs of candidates of equal score.
+"""Quantiles among more candidates than can be enumerated: drawn by runs of candidates of equal score.
 
-The candidates of a column that is declared far wider than its rows lie are millions of millions, each of them public.
-Between two neighbouring values that rows have no score changes. So the candidates of a group with rows at m different
-values lie in 2 m + 1 runs of equal score, and a run of L candidates weighs L exp(-rate gap): drawing a run by its
-weight, and one of its candidates uniformly, is drawing a candidate by exp(-rate gap) of all of them, since
-L exp(-rate gap) / Z * 1 / L = exp(-rate gap) / Z. Where runs begin is private, and leaves nothing but the candidate
-drawn. So all that is proved of the exponential mechanism on a public grid (`exponential`, `quantiles`) holds as it is;
-how long a draw takes, and how much memory, follows the number of different values.
+A column declared far wider than its data has millions of millions of candidates, each of them public. Between two
+neighbouring values of rows no score changes. So the candidates of a group with rows at m different values lie in
+2 m + 1 runs of equal score, and a run of L candidates weighs L exp(-rate gap). Drawing a run by its weight, and then
+one of its candidates uniformly, is drawing a candidate by exp(-rate gap) among all of them, since
+L exp(-rate gap) / Z * 1 / L = exp(-rate gap) / Z. The starts of runs are private, and affect only the distribution of
+the candidate drawn. So all proofs for the exponential mechanism on a public grid (`exponential`, `quantiles`) hold
+unchanged. The time and memory of a draw depend on the number of different values.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ IntArray: TypeAlias = npt.NDArray[Any]  # int64, or object where values reach 2^
 _LARGEST = 2**62
 _MOST_DIGITS = 14
 _FROM_TOP = (8, 3, 2)
-"""How much the numbers of the most digits weigh, and those of one and two less, beside all shorter ones."""
+"""The weights of the numbers with the most digits, and with one and two fewer, relative to all shorter ones."""
 _BATCH = 2**17  # different values per pass, with those that fill up the rows of shorter groups
 
 
 @dataclass(frozen=True, slots=True)
 class RoundNumbers:
-    """The integers least..most as candidates of a draw, each as many times as it is round: `stride` times for each of
-    the strides (the least is 1) that divides it. So multiples of a stride weigh as much together as those of any other,
-    and rows that share round values find them among as many others between them.
+    """The integers least..most as candidates of a draw, with multiplicities for round numbers: `stride` times for each
+    of the strides (the least is 1) that divides the number. So the multiples of each stride have equal total weight,
+    and rows at round values find them among as many other candidates between them.
 
-    `decades`: and one with k digits less than the most stands 10^k times as often as that, times 8, 3, 2, 1, 1, ... for
-    k = 0, 1, ...; 0 weighs as much as the multiples of one stride. So about half of all are spread evenly, and few rows
-    are found in a range that is declared far too wide, as long as 0 is near. All of it is public."""
+    `decades`: in addition, a number with k digits fewer than the most has 10^k times that multiplicity, times 8, 3, 2,
+    1, 1, ... for k = 0, 1, ...; 0 weighs as much as the multiples of one stride. So about half of all candidates are
+    spread evenly, and few rows suffice in a range that is declared far too wide, if 0 is near. All of it is public."""
 
     least: int
     most: int
@@ -67,17 +67,17 @@ class RoundNumbers:
 
     @property
     def total(self) -> int:
-        """How many candidates there are, each as many times as it stands there."""
+        """The number of candidates, with multiplicity."""
         ends = self.upto(np.array([self.least - 1, self.most]))
         return int(ends[1]) - int(ends[0])
 
     @property
     def odds(self) -> int:
-        """How many times as many all are as the value that stands there least, at most."""
+        """An upper bound of the ratio of all candidates to the least multiplicity of a value."""
         return self.total // (_FROM_TOP[0] if self.decades else 1) + 1
 
     def upto(self, values: IntArray) -> IntArray:
-        """How many candidates are at most these, counted from an origin that is the same for all."""
+        """Return how many candidates are at most each value, counted from an origin that is the same for all."""
         if not self.decades:
             return self._multiples(values)
         size = np.where(values < 0, -values - 1, values)
@@ -87,11 +87,11 @@ class RoundNumbers:
         return np.asarray(np.where(values < 0, -found, found + 9 * 10 ** (len(self.strides) - 1)))
 
     def _multiples(self, values: IntArray) -> IntArray:
-        """The multiples of all strides above 0 up to these."""
+        """Return the number of multiples of all strides above 0 up to each value, with multiplicity."""
         return np.asarray(sum(values // stride * stride for stride in self.strides))
 
     def at(self, places: IntArray) -> IntArray:
-        """The least value up to which there are more candidates than so many, by bisection."""
+        """Return the least value up to which there are more candidates than `places`, by bisection."""
         low, high = np.full(len(places), self.least), np.full(len(places), self.most)
         while (low < high).any():
             middle = low + (high - low) // 2
@@ -101,7 +101,7 @@ class RoundNumbers:
 
 
 def powers_of_ten(least: int, most: int) -> tuple[int, ...]:
-    """The powers of ten below the largest of these."""
+    """Return the powers of ten below the larger absolute value of the two."""
     return tuple(10**k for k in range(len(str(max(abs(least), abs(most), 1) - 1))))
 
 
@@ -111,8 +111,8 @@ def _tens(of: RoundNumbers) -> tuple[int, ...]:
 
 @lru_cache(maxsize=32)
 def _decades(many: int) -> tuple[IntArray, IntArray]:
-    """By the number of digits less one: what is to be added to the multiples up to a number that are counted so many
-    times, to give the candidates above 0 up to it; and how many times."""
+    """Return, by the number of digits minus one: the amount to add to the multiples up to a number, times the second
+    value, to get the candidates above 0 up to it; and that second value, the multiplicity."""
     before, times, count = [], [], 0
     for k in range(many):
         ends = [sum(end // 10**i * 10**i for i in range(many)) for end in (10**k - 1, 10 ** (k + 1) - 1)]
@@ -126,7 +126,7 @@ def _decades(many: int) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """Rows of groups 0, 1, ... at values: int64 arrays in step, ordered by group and value, counts above 0."""
+    """Rows of groups 0, 1, ... at values: int64 arrays of equal length, ordered by group and value, counts above 0."""
 
     groups: IntArray
     values: IntArray
@@ -146,13 +146,13 @@ def quantiles_among(
     tree: Tree | None = None,
     trial: Chooser | None = None,
 ) -> IntArray:
-    """`quantiles` by the exponential mechanism, with these candidates as the places of its grid: values, of shape
-    (groups, len(qs)). Arguments and privacy as there; rows lie at values among them. `trial`: chooses runs in place of
-    chance, which takes no part then.
+    """Return `quantiles` by the exponential mechanism, with these candidates as the places of its grid: values, of
+    shape (groups, len(qs)). Arguments and privacy as there; rows lie at values among them. `trial`: chooses runs
+    instead of a random draw.
 
-    A value that stands several times has its rows at all of its places alike: they have one score, and count as one
-    candidate that many times as likely, for whatever rows. That is the exponential mechanism with a public prior, whose
-    privacy is proved in the same words: the spread is that of the scores, however often each of them stands."""
+    A value with several candidates has its rows equally at all of its places: they have one score, and count as one
+    candidate that many times as likely, for all tables. This is the exponential mechanism with a public prior, with the
+    same privacy proof: the spread is that of the scores, whatever the multiplicities."""
     assert_asked(qs, epsilon, rows)
     pieces = pieces_of(of.total) if len(qs) > 1 else 1
     tree, share = whole_tree(qs, tree), Fraction(epsilon) / rows
@@ -167,7 +167,7 @@ def quantiles_among(
 
 
 def best_among(of: RoundNumbers, counted: CountedRows, groups: int, qs: Sequence[Fraction]) -> IntArray:
-    """The first value of the best score for each of the quantiles, shape (groups, len(qs)): of nobody's rows."""
+    """Return the first value of the best score for each quantile, shape (groups, len(qs)); for public rows only."""
     values = np.empty((groups, len(qs)), np.int64)
     for batch, runs in _batches(of, counted, groups, 1, qs):
         for place, q in enumerate(qs):
@@ -180,10 +180,10 @@ def best_among(of: RoundNumbers, counted: CountedRows, groups: int, qs: Sequence
 def _batches(
     of: RoundNumbers, counted: CountedRows, groups: int, pieces: int, qs: Sequence[Fraction]
 ) -> Iterator[tuple[IntArray, Runs]]:
-    """Groups of about as many different values together, and their runs."""
+    """Yield groups with similar numbers of different values together, and their runs."""
     many = np.bincount(counted.groups, minlength=groups)
     column = np.arange(len(counted.groups)) - (np.cumsum(many) - many)[counted.groups]
-    width = 2 ** np.ceil(np.log2(many + 1)).astype(np.int64)  # a column more than there are values at least
+    width = 2 ** np.ceil(np.log2(many + 1)).astype(np.int64)  # at least one column more than there are values
     denominator = int(np.lcm.reduce([q.denominator for q in qs], dtype=object))
     for each in np.unique(width).tolist():
         alike = np.flatnonzero(width == each)
@@ -202,11 +202,11 @@ def _batches(
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The candidates of a batch of groups. A value has `pieces` pieces, each of which stands as many times as it, and
-    has as much of its rows' mass. Pieces are numbered through from that of the least value. `values`: those with rows,
-    and behind them one beyond the greatest, shape (groups, m); `mass`: what lies below each, and all of it last;
-    `starts`, `edges`: how many candidates, and how much mass, lie before each run, and all last; runs between values
-    and runs of one value take turns, and may have no candidates."""
+    """The candidates of a batch of groups. A value has `pieces` pieces, each with the value's multiplicity and an equal
+    part of its rows' mass. Pieces are numbered from those of the least value. `values`: those with rows, followed by
+    one beyond the greatest, shape (groups, m); `mass`: the mass below each, and the total last; `starts`, `edges`: the
+    number of candidates, and the mass, before each run, and the totals last. Runs between values and runs of one value
+    alternate, and may have no candidates."""
 
     numbers: RoundNumbers
     values: IntArray
@@ -226,12 +226,12 @@ class Runs:
         return cls(of, values, mass, pieces, starts, np.repeat(mass, 2, axis=1))
 
     def draw(self, low: IntArray, high: IntArray, q: Fraction, rate: Fraction, trial: Chooser | None) -> IntArray:
-        """A piece of each group's part, which lies between two half pieces, by the exponential mechanism.
+        """Draw a piece of each group's part, which lies between two half pieces, by the exponential mechanism.
 
-        A run of a value with rows has the score of its best piece. It is drawn with that score, a piece of it
-        uniformly, and this is kept with probability exp(-rate (its own gap less that of the run)), or else all drawn
-        anew: so each piece is drawn in proportion to exp(-rate gap). Of a run's pieces one at least has its score, so
-        one draw in `pieces` is kept at least."""
+        A run of a value with rows has the score of its best piece. A run is drawn with that score, then one of its
+        pieces uniformly, which is kept with probability exp(-rate (its own gap minus that of the run)); otherwise both
+        are drawn again. So each piece is drawn in proportion to exp(-rate gap). At least one of a run's pieces has its
+        score, so at least one draw in `pieces` is kept."""
         first, last = (self._candidates_below(end)[:, np.newaxis] for end in (low // 2, (high + 1) // 2))
         starts = np.minimum(np.maximum(self.starts, first), last)
         lengths = np.diff(starts, axis=1)
@@ -251,7 +251,7 @@ class Runs:
         return pieces
 
     def piece(self, places: IntArray) -> IntArray:
-        """The pieces of candidates that are numbered through, shape (groups,)."""
+        """Return the pieces of candidates given by number, shape (groups,)."""
         places = places + self.pieces * self.numbers.upto(np.array([self.numbers.least - 1]))
         value = self.numbers.at(places // self.pieces)
         before = self.numbers.upto(value - 1)
@@ -259,14 +259,14 @@ class Runs:
         return np.asarray((value - self.numbers.least) * self.pieces + inside)
 
     def _candidates_below(self, piece: IntArray) -> IntArray:
-        """How many lie before a piece, by group."""
+        """Return how many candidates lie before a piece, by group."""
         value = self.numbers.least + piece // self.pieces
         before, origin = self.numbers.upto(value - 1), self.numbers.upto(np.array([self.numbers.least - 1]))
         inside = piece % self.pieces * (self.numbers.upto(value) - before)
         return np.asarray(self.pieces * (before - origin) + inside)
 
     def _mass_below(self, groups: IntArray, cut: IntArray) -> IntArray:
-        """The mass below a half piece of each of these groups."""
+        """Return the mass below a half piece of each of these groups."""
         value, half = self.numbers.least + cut // (2 * self.pieces), cut % (2 * self.pieces)
         place = (self.values[groups] < value[:, np.newaxis]).sum(axis=1)
         below = self.mass[groups, place]
@@ -276,7 +276,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class _RunRecursion(Recursion):
-    """The recursion of quantiles with runs in place of the pieces one by one."""
+    """The recursion of quantiles with runs instead of single pieces."""
 
     runs: Runs
     trial: Chooser | None
@@ -286,11 +286,11 @@ class _RunRecursion(Recursion):
 
 
 def _gaps_inside(below: IntArray, upto: IntArray, least: IntArray, greatest: IntArray, q: Fraction) -> IntArray:
-    """Gaps of what lies between these masses, within a part between two others."""
+    """Return gaps of what lies between these masses, within a part between two others."""
     held = [np.minimum(np.maximum(each, least), greatest) - least for each in (below, upto)]
     return quantile_gaps(held[0], held[1], greatest - least, q)
 
 
 def _coins(gaps: IntArray, rate: Fraction) -> npt.NDArray[np.bool_]:
-    """Of probability exp(-rate gap), as permute-and-flip flips them."""
+    """Flip coins of probability exp(-rate gap), as permute-and-flip does."""
     return bernoulli_exp(exponents(gaps, rate), lambda i: int(gaps[i]) * rate)

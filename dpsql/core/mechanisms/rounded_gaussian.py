@@ -1,17 +1,17 @@
-"""An exact sampler of the normal law rounded to integers, vectorised with NumPy.
+"""An exact sampler of the normal distribution rounded to integers, vectorised with NumPy.
 
-Y = s N for a standard normal N and s^2 = variance; drawn is the integer nearest to Y. The law of Y is that of Karney,
+Y = s N for a standard normal N and s^2 = variance; the sample is the integer nearest to Y. Y is sampled as in Karney,
 "Sampling Exactly from the Normal Distribution" (ACM TOMS 2016), algorithm N: |N| = k + x, with a whole k of weight
 exp(-k^2 / 2) and x uniform on [0, 1), accepted with probability exp(-x (2k + x) / 2), since k^2 + x (2k + x) =
-(k + x)^2. x is a real number: its first 64 bits are drawn, and more where they do not decide (`samplers.LazyUniform`).
+(k + x)^2. x is a real number: its first 64 bits are drawn, and more if they do not decide (`samplers.LazyUniform`).
 
 Three decisions, each as exact as in `samplers`:
 * k by inversion: u against the sums c_m of the first m + 1 weights, enclosed by integers.
 * the acceptance by floats outside the margin of `samplers`. With t = x (2k + x) / 2 the roundings and the unknown bits
-  of x move t by at most 2^-51 t + 2^-63 (k + 1), which costs exp(-t) times that: below 2^-50, as exp(-t) t <= 1/2 and
+  of x change t by at most 2^-51 t + 2^-63 (k + 1), which costs exp(-t) times that: below 2^-50, as exp(-t) t <= 1/2 and
   k < 2^10 (a larger one has a probability of 2^-700000). Inside the margin u and x are both refined.
-* floor(s (k + x) + 1/2) by integers of 64 bits that enclose s and x; where they leave two values, by more bits of x.
-The sign is a fair bit; that of 0 does not matter. A value that lies on a boundary has probability 0.
+* floor(s (k + x) + 1/2) by integers of 64 bits that enclose s and x; if they leave two values, by more bits of x.
+The sign is a fair bit; that of 0 does not matter. A value on a boundary has probability 0.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from dpsql.core.mechanisms.samplers import IntArray
 Words: TypeAlias = npt.NDArray[np.uint64]
 
 _ACCEPTED = 0.71
-"""A little less than sqrt(pi / 2) / (the sum of exp(-k^2 / 2)), the share of proposals that are accepted."""
+"""Slightly less than sqrt(pi / 2) / (the sum of exp(-k^2 / 2)), the share of accepted proposals."""
 _BITS = (32, 59)
-"""Of the integer that stands for s, which is the shorter one where that is enough."""
+"""Bits of the integer that stands for s; the shorter one is used if it is enough."""
 _POINT = (16, 6)
-"""So many of them below the point at least; with fewer each draw is decided by itself."""
+"""The minimum number of those bits after the point; with fewer each draw is decided separately."""
 _MOST = 14
-"""Larger k, one in 10^48, are left to longer integers."""
+"""Larger k, one in 10^48, are handled with longer integers."""
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 
 
 def rounded_gaussian(variance: Fraction, size: int) -> IntArray:
-    """Shape (size,): P(x) = P(x - 1/2 <= Y < x + 1/2) for a normal Y of mean 0 and this variance."""
+    """Draw, shape (size,): P(x) = P(x - 1/2 <= Y < x + 1/2) for a normal Y of mean 0 and this variance."""
     if not 0 < variance < 2**124:
         raise ValueError("variance must be positive and below 2^124")
     if not size:
@@ -52,12 +52,12 @@ def rounded_gaussian(variance: Fraction, size: int) -> IntArray:
 
 
 def _proposals(variance: Fraction, n: int) -> IntArray:
-    """n proposals of |N|, those accepted, with signs, scaled and rounded."""
+    """Return the accepted ones of n proposals of |N|, with signs, scaled and rounded."""
     k, words = _whole_parts(n), samplers.random_words(n)
     opened: dict[int, samplers.LazyUniform] = {}
 
     def fraction(i: int) -> samplers.LazyUniform:
-        """x of a proposal, which keeps the bits that have been drawn."""
+        """Return x of a proposal, which keeps the bits drawn so far."""
         return opened.setdefault(i, samplers.LazyUniform(int(words[i])))
 
     x = words * 2.0**-64
@@ -68,7 +68,7 @@ def _proposals(variance: Fraction, n: int) -> IntArray:
 
 
 def _whole_parts(n: int) -> npt.NDArray[np.int64]:
-    """Shape (n,): k >= 0 of weight exp(-k^2 / 2): the number of c_m <= u."""
+    """Draw k >= 0 of weight exp(-k^2 / 2), shape (n,): the number of c_m <= u."""
     words = samplers.random_words(n)
     lows, highs = _table()
     k = np.searchsorted(highs, words, side="right").astype(np.int64)  # surely c_m <= u
@@ -82,8 +82,8 @@ def _whole_parts(n: int) -> npt.NDArray[np.int64]:
 
 @cache
 def _table() -> tuple[Words, Words]:
-    """Brackets of c_m * 2^64: of each m the lower ends, and the upper ones that a word can reach. The last lower end is
-    the largest word, and so are all that would follow."""
+    """Return brackets of c_m * 2^64: the lower ends for each m, and the upper ends that a word can reach. The last
+    lower end is the largest word, like all that would follow."""
     lows: list[int] = []
     highs: list[int] = []
     while not lows or lows[-1] < 2**64 - 1:
@@ -95,8 +95,8 @@ def _table() -> tuple[Words, Words]:
 
 @cache
 def _sum_bracket(m: int, precision: int) -> tuple[int, int]:
-    """Integers enclosing c_m * 2^precision, c_m = P(k <= m). Weights from K on, with K^2 / 2 >= work, come to less than
-    2 exp(-K^2 / 2) < 2 * 2^-work."""
+    """Return integers enclosing c_m * 2^precision, c_m = P(k <= m). The weights from K on, with K^2 / 2 >= work, sum to
+    less than 2 exp(-K^2 / 2) < 2 * 2^-work."""
     work = precision + 16
     most = max(m + 1, math.isqrt(2 * work) + 1)
     weights = [samplers.exp_bracket(Fraction(k * k, 2), work) for k in range(most)]
@@ -108,7 +108,7 @@ def _sum_bracket(m: int, precision: int) -> tuple[int, int]:
 
 
 def _acceptance(k: int, x: samplers.LazyUniform, precision: int) -> tuple[int, int]:
-    """Integers enclosing exp(-x (2k + x) / 2) * 2^precision, of as many bits of x."""
+    """Return integers enclosing exp(-x (2k + x) / 2) * 2^precision, from as many bits of x."""
     while x.known[0] < precision:
         x.refine()
     bits, prefix = x.known
@@ -120,7 +120,7 @@ def _acceptance(k: int, x: samplers.LazyUniform, precision: int) -> tuple[int, i
 def _magnitudes(
     variance: Fraction, k: npt.NDArray[np.int64], words: Words, fraction: Callable[[int], samplers.LazyUniform]
 ) -> IntArray:
-    """floor(s (k + x) + 1/2), x known by its words.
+    """Return floor(s (k + x) + 1/2), x known by its words.
 
     With root <= s 2^p < root + 1 and high <= root x < high + 2, s (k + x) 2^p is in [v, v + k + 4), v = root k + high.
     """
@@ -139,7 +139,7 @@ def _magnitudes(
 
 
 def _high(root: int, words: Words) -> Words:
-    """An integer h with h <= root u < h + 2 for a root below 2^59 and all u of [word, word + 1) / 2^64, by halves."""
+    """Return h with h <= root u < h + 2 for a root below 2^59 and all u of [word, word + 1) / 2^64, by halves."""
     high = words >> _HALF
     if root < 2**32:
         return np.asarray(np.uint64(root) * high >> _HALF)
@@ -149,7 +149,7 @@ def _high(root: int, words: Words) -> Words:
 
 
 def _exactly(variance: Fraction, k: int, x: samplers.LazyUniform) -> int:
-    """floor(s (k + x) + 1/2) = floor((sqrt(4 variance (k + x)^2) + 1) / 2), for a real x."""
+    """Return floor(s (k + x) + 1/2) = floor((sqrt(4 variance (k + x)^2) + 1) / 2), for a real x."""
     while True:
         bits, prefix = x.known
         above, below = 4 * variance.numerator, variance.denominator << (2 * bits)

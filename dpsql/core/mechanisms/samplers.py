@@ -1,11 +1,11 @@
 """Exact samplers of discrete noise, vectorised with NumPy.
 
-If the bits of ``os.urandom`` are uniform and independent, the law of every output is exactly the stated
-one: nothing is rounded or truncated. The samplers follow Canonne, Kamath, Steinke, "The Discrete Gaussian
+If the bits of ``os.urandom`` are uniform and independent, every output has exactly the stated distribution:
+nothing is rounded or truncated. The samplers follow Canonne, Kamath, Steinke, "The Discrete Gaussian
 for Differential Privacy" (2020), CKS, and Hardt, Talwar, "On the Geometry of Differential Privacy" (2010).
 
 Floats decide a comparison only when it is not close. A uniform real u of [0, 1) is known by its first
-64 bits, the word w <= u * 2^64 < w + 1. The error of the float side, with NumPy's ``exp`` and ``log``
+64 bits, the word w <= u * 2^64 < w + 1. The error of the floats, with NumPy's ``exp`` and ``log``
 good to 4 units in the last place (its vector kernels promise that, the tests probe it):
 * u against exp(-x): rounding w to 53 bits 2^-53, its truncation 2^-64, ``exp`` 2^-51; an error dx of x
   costs exp(-x) dx, which the callers keep to 2^-49. In all less than 2^-48.
@@ -39,17 +39,17 @@ _BATCH = 2**15  # elements per pass, so that its arrays stay in the cache
 
 
 def random_words(n: int) -> npt.NDArray[np.uint64]:
-    """Shape (n,): uniform 64-bit words, the only randomness here; unbuffered, so safe across forks."""
+    """Return uniform 64-bit words, shape (n,), the only randomness here; unbuffered, so safe across forks."""
     return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
 def fresh_key() -> bytes:
-    """32 random bytes, which decide which rows of a unit beyond its limits are left out."""
+    """Return 32 random bytes, which decide which rows of a unit contribution bounding drops."""
     return os.urandom(32)
 
 
 def exp_bracket(x: Fraction, precision: int) -> tuple[int, int]:
-    """Integers (low, high) with low <= exp(-x) * 2^precision <= high, for x >= 0.
+    """Return integers (low, high) with low <= exp(-x) * 2^precision <= high, for x >= 0.
 
     x is halved until below 1, the alternating Taylor series summed in fixed point, the sum squared back,
     all rounded outwards. A squaring doubles the relative width, hence the guard bits.
@@ -79,16 +79,16 @@ class LazyUniform:
 
     @property
     def known(self) -> tuple[int, int]:
-        """How many bits are drawn, and these as an integer."""
+        """The number of drawn bits, and these bits as an integer."""
         return self._bits, self._prefix
 
     def refine(self) -> None:
-        """Draw 64 bits more."""
+        """Draw 64 more bits."""
         self._prefix = (self._prefix << 64) | int(random_words(1)[0])
         self._bits += 64
 
     def below(self, bracket: Callable[[int], tuple[int, int]]) -> bool:
-        """Whether it is less than c, where bracket(p) encloses c * 2^p by integers."""
+        """Return whether the number is less than c, where bracket(p) encloses c * 2^p by integers."""
         while True:
             low, high = bracket(self._bits + 8)
             if (self._prefix + 1) << 8 <= low:
@@ -99,7 +99,7 @@ class LazyUniform:
 
 
 def uniform_below(bounds: IntArray | int, size: int | None = None) -> IntArray:
-    """Uniform on {0, ..., bounds[i] - 1}, in the shape of bounds; integers, 1 <= bounds <= 2^62.
+    """Draw uniformly from {0, ..., bounds[i] - 1}, in the shape of bounds; integers, 1 <= bounds <= 2^62.
 
     A scalar bound takes a size. The words 0..2^64-1 are cut into blocks of bounds[i]; the place in the
     block is uniform once the words of the incomplete last block are rejected. Only those are redrawn.
@@ -119,7 +119,7 @@ def uniform_below(bounds: IntArray | int, size: int | None = None) -> IntArray:
 
 
 def _uniform_below_python(bound: int) -> int:
-    """Uniform on {0, ..., bound - 1}, for a bound of any size."""
+    """Draw uniformly from {0, ..., bound - 1}, for a bound of any size."""
     bits, value = bound.bit_length(), bound
     while value >= bound:
         value = int.from_bytes(random_words(bits // 64 + 1).tobytes(), "little") % (1 << bits)
@@ -127,11 +127,11 @@ def _uniform_below_python(bound: int) -> int:
 
 
 def bernoulli_dyadic(firsts: npt.NDArray[np.uint64], numerator: Callable[[int], int], bits: int) -> BoolArray:
-    """True with probability numerator(i) / 2^bits; shape (n,), that of firsts.
+    """Draw True with probability numerator(i) / 2^bits; shape (n,), that of firsts.
 
     For c = numerator(i), 0 <= c <= 2^bits and bits >= 64, firsts[i] is the first 64 bits of c / 2^bits, all ones for
-    c = 2^bits: a word below it gives u < c / 2^bits, a word above it u >= c / 2^bits. ``numerator`` is called only
-    where the word is firsts[i] itself, and more of u drawn.
+    c = 2^bits: a word below it gives u < c / 2^bits, a word above it u >= c / 2^bits. Only if the word equals firsts[i]
+    is ``numerator`` called, and more of u drawn.
     """
     words = random_words(firsts.size)
     result: BoolArray = words < firsts
@@ -141,14 +141,14 @@ def bernoulli_dyadic(firsts: npt.NDArray[np.uint64], numerator: Callable[[int], 
 
 
 def _dyadic_bracket(numerator: int, bits: int, precision: int) -> tuple[int, int]:
-    """Integers enclosing numerator / 2^bits * 2^precision; equal once precision reaches bits."""
+    """Return integers enclosing numerator / 2^bits * 2^precision; equal once precision reaches bits."""
     if precision >= bits:
         return (exact := numerator << (precision - bits)), exact
     return numerator >> (bits - precision), -(-numerator >> (bits - precision))
 
 
 def bernoulli_exp(x: FloatArray, exact: Callable[[int], Fraction]) -> BoolArray:
-    """True with probability exp(-exact(i)); shape (n,), that of x >= 0.
+    """Draw True with probability exp(-exact(i)); shape (n,), that of x >= 0.
 
     x[i] is a float near the rational exact(i): exp(-x) * |x - exact(i)| <= 2^-49. ``exact`` is called
     only when the uniform falls within the margin of exp(-x[i]).
@@ -157,7 +157,7 @@ def bernoulli_exp(x: FloatArray, exact: Callable[[int], Fraction]) -> BoolArray:
 
 
 def bernoulli_near(x: FloatArray, bracket_of: Callable[[int], Callable[[int], tuple[int, int]]]) -> BoolArray:
-    """The same, exp(-exact(i)) known by brackets: bracket_of(i)(p) encloses exp(-exact(i)) * 2^p by integers."""
+    """Draw the same, with exp(-exact(i)) by brackets: bracket_of(i)(p) encloses exp(-exact(i)) * 2^p by integers."""
     if not (x >= 0).all():
         raise ValueError("exponents must be non-negative")
     words = random_words(x.size)
@@ -169,7 +169,7 @@ def bernoulli_near(x: FloatArray, bracket_of: Callable[[int], Callable[[int], tu
 
 
 def collect(size: int, draw: Callable[[int], IntArray], share: float = 1.0, width: int = 1) -> IntArray:
-    """Shape (..., size): the first ``size`` of independent accepted draws, batch by batch.
+    """Return the first ``size`` of independent accepted draws, shape (..., size), batch by batch.
 
     draw(n) makes n proposals of ``width`` elements, and returns those accepted, about a ``share``, in order.
     """
@@ -184,10 +184,10 @@ def collect(size: int, draw: Callable[[int], IntArray], share: float = 1.0, widt
 
 
 def geometric(scale: Fraction, size: int) -> IntArray:
-    """Shape (size,): P(k) = (1 - a) a^k for k >= 0, a = exp(-1/scale); numerator at most 2^62.
+    """Draw, shape (size,): P(k) = (1 - a) a^k for k >= 0, a = exp(-1/scale); numerator at most 2^62.
 
-    k = B j + r, as in CKS Algorithm 2: by a^k = (a^B)^j a^r, j is geometric of scale / B, and r of law
-    proportional to a^r on 0..B-1 independent. B is 1, or so small (2^-16 scale) that r is near uniform.
+    k = B j + r, as in CKS Algorithm 2: by a^k = (a^B)^j a^r, j is geometric of scale / B, and r independently
+    proportional to a^r on 0..B-1. B is 1, or so small (2^-16 scale) that r is nearly uniform.
     """
     _check(scale)
     shift = max(math.floor(scale).bit_length() - _SCALE_BITS, 0)
@@ -205,13 +205,13 @@ def _check(scale: Fraction) -> None:
 
 
 def _block_offset(scale: Fraction, shift: int, n: int) -> IntArray:
-    """About n draws of r in 0..2^shift-1 with law proportional to exp(-r / scale), by rejection."""
+    """Return about n draws of r in 0..2^shift-1, proportional to exp(-r / scale), by rejection."""
     r = (random_words(n) & ((1 << shift) - 1)).view(np.int64)
     return r[bernoulli_exp(r / float(scale), lambda i: int(r[i]) / scale)]
 
 
 def _geometric_inversion(scale: Fraction, n: int) -> IntArray:
-    """Shape (n,): geometric of a scale below 2^17, as floor(-scale * log(u)).
+    """Draw a geometric of a scale below 2^17, shape (n,), as floor(-scale * log(u)).
 
     P(k >= j) = exp(-j / scale) = P(u < exp(-j / scale)), so k is the greatest j that u passes.
     """
@@ -226,7 +226,7 @@ def _geometric_inversion(scale: Fraction, n: int) -> IntArray:
 
 
 def _geometric_exact(u: LazyUniform, scale: Fraction) -> int:
-    """The greatest k with u < exp(-k / scale), by doubling and bisection."""
+    """Return the greatest k with u < exp(-k / scale), by doubling and bisection."""
     k, step = 0, 1
     while u.below(partial(exp_bracket, step / scale)):
         step *= 2
@@ -236,7 +236,7 @@ def _geometric_exact(u: LazyUniform, scale: Fraction) -> int:
 
 
 def discrete_laplace(scale: Fraction, size: int) -> IntArray:
-    """Shape (size,): P(x) proportional to exp(-|x| / scale), CKS Algorithm 2; scale as geometric."""
+    """Draw, shape (size,): P(x) proportional to exp(-|x| / scale), CKS Algorithm 2; scale as for `geometric`."""
     _check(scale)
     if not size:
         return np.zeros(0, dtype=np.int64)
@@ -245,12 +245,12 @@ def discrete_laplace(scale: Fraction, size: int) -> IntArray:
 
 
 def _laplace(scale: Fraction, n: int) -> IntArray:
-    """n proposals of sign and magnitude, without the negative zeros."""
+    """Return n proposals of sign and magnitude, without the negative zeros."""
     return _signed(geometric(scale, n))
 
 
 def _signed(magnitude: IntArray) -> IntArray:
-    """Magnitudes with signs, without the negative zeros."""
+    """Return magnitudes with random signs, without the negative zeros."""
     negative = fair_bits(len(magnitude))
     return np.where(negative, -magnitude, magnitude)[(magnitude > 0) | ~negative]
 
@@ -260,22 +260,22 @@ def fair_bits(n: int) -> BoolArray:
 
 
 def staircase(scale: Fraction, width: int, inner: int, size: int) -> IntArray:
-    """Shape (size,): P(x) proportional to exp(-floor((|x| + width - inner) / width) / scale); scale as geometric,
-    1 <= inner <= width <= 2^61.
+    """Draw, shape (size,): P(x) proportional to exp(-floor((|x| + width - inner) / width) / scale); scale as for
+    `geometric`, 1 <= inner <= width <= 2^61.
 
-    |x| = k width + u, 0 <= u < width, has the weight a^k, a = exp(-1/scale), times 1 where u < inner and a elsewhere: k
-    is geometric, and u uniform on one of two parts, both independent.
+    |x| = k width + u, 0 <= u < width, has the weight a^k, a = exp(-1/scale), times 1 if u < inner and a otherwise: k is
+    geometric, and u uniform on one of two parts, both independent.
     """
     _check(scale)
     if not size:
         return np.zeros(0, dtype=np.int64)
     a = math.exp(-1 / max(scale, Fraction(1, 512)))
-    zero = (1 - a) / (inner + a * (width - inner))  # of all that is not negative
+    zero = (1 - a) / (inner + a * (width - inner))  # among all non-negative values
     return collect(size, partial(_stairs, Fraction(scale), width, inner), 1 - zero / 2)
 
 
 def _stairs(scale: Fraction, width: int, inner: int, n: int) -> IntArray:
-    """n proposals of stairs and signs, without the negative zeros."""
+    """Return n proposals of stairs and signs, without the negative zeros."""
     stair, on_inner = geometric(scale, n), _on_inner(scale, width, inner, n)
     place = uniform_below(np.where(on_inner, inner, max(1, width - inner))) + np.where(on_inner, 0, inner)
     wide = int(stair.max(initial=0)).bit_length() + width.bit_length() > _INT_BITS - 1
@@ -283,7 +283,7 @@ def _stairs(scale: Fraction, width: int, inner: int, n: int) -> IntArray:
 
 
 def _on_inner(scale: Fraction, width: int, inner: int, n: int) -> BoolArray:
-    """Shape (n,): True with probability c = inner / (inner + a (width - inner))."""
+    """Draw True with probability c = inner / (inner + a (width - inner)), shape (n,)."""
 
     def bracket(precision: int) -> tuple[int, int]:
         low, high = exp_bracket(1 / scale, precision + 64)
@@ -300,7 +300,7 @@ def _on_inner(scale: Fraction, width: int, inner: int, n: int) -> BoolArray:
 
 
 def discrete_gaussian(variance: Fraction, size: int) -> IntArray:
-    """Shape (size,): P(x) proportional to exp(-x^2 / (2 variance)), CKS Algorithm 3.
+    """Draw, shape (size,): P(x) proportional to exp(-x^2 / (2 variance)), CKS Algorithm 3.
 
     A discrete Laplace y of scale t = floor(sigma) + 1, at most 2^62, is accepted with probability
     exp(-(|y| - variance/t)^2 / (2 variance)): a share tanh(1/2t) exp(-v/2t^2) sum_y exp(-y^2/2v).
@@ -315,11 +315,11 @@ def discrete_gaussian(variance: Fraction, size: int) -> IntArray:
 
 
 def _gaussian(variance: Fraction, t: Fraction, n: int) -> IntArray:
-    """n discrete Laplace proposals of scale t, those accepted.
+    """Return the accepted ones of n discrete Laplace proposals of scale t.
 
     The float exponent is z^2 / 2, z = (|y| - variance/t) / sigma. The roundings give dz <= 2^-53 (5|z| + 2)
     as variance/t < sigma, so that the error costs exp(-z^2/2) (|z| dz + 2^-54 z^2) < 2^-50. A sigma below
-    2^-50 may stand at 2^-50: acceptance is 0 at |y| >= 1 and 1 at y = 0 up to 2^-100 either way.
+    2^-50 may be replaced by 2^-50: acceptance is 0 at |y| >= 1 and 1 at y = 0 up to 2^-100 either way.
     """
     y = discrete_laplace(t, n)
     shift = variance / t
@@ -328,10 +328,10 @@ def _gaussian(variance: Fraction, t: Fraction, n: int) -> IntArray:
 
 
 def cube_laplace(scale: Fraction, dimension: int, size: int) -> IntArray:
-    """Shape (dimension, size): P(x) proportional to a^max_i |x_i| on Z^d, a = exp(-1/scale).
+    """Draw, shape (dimension, size): P(x) proportional to a^max_i |x_i| on Z^d, a = exp(-1/scale).
 
-    The K-norm law of Hardt, Talwar (2010) for the L-infinity ball: a bound r of weight (2r+1)^d a^r,
-    then a uniform point of {-r..r}^d. The sum of a^r over r >= m is proportional to a^m, as it should be.
+    The K-norm distribution of Hardt, Talwar (2010) for the L-infinity ball: a bound r of weight (2r+1)^d a^r,
+    then a uniform point of {-r..r}^d. The sum of a^r over r >= m is proportional to a^m, as required.
     """
     if dimension < 1:
         raise ValueError("dimension must be positive")
@@ -344,12 +344,12 @@ def cube_laplace(scale: Fraction, dimension: int, size: int) -> IntArray:
 
 
 def _cube_points(scale: Fraction, dimension: int, n: int) -> IntArray:
-    """Shape (dimension, n): one batch, the bound r as a sum of independent variables.
+    """Draw one batch, shape (dimension, n), with the bound r as a sum of independent variables.
 
     sum_r (2r+1)^d z^r = B_d(z) / (1-z)^(d+1) with the Eulerian polynomial of type B, B_d(z) =
     b_0 + ... + b_d z^d, b_j > 0 (Brenti, "q-Eulerian polynomials arising from Coxeter groups", 1994).
     At a z for z this factors the generating function of r: d+1 geometrics of ratio a, and one j in 0..d
-    of weight b_j a^j. Nothing is rejected, whatever the dimension and scale.
+    of weight b_j a^j. Nothing is rejected, for any dimension and scale.
     """
     k = geometric(scale, (dimension + 1) * n).reshape(dimension + 1, n)
     wide = int(k.max(initial=0)).bit_length() + dimension.bit_length() > _INT_BITS - 3  # 2r+1 < 2^62
@@ -360,7 +360,7 @@ def _cube_points(scale: Fraction, dimension: int, n: int) -> IntArray:
 
 
 def _eulerian_index(scale: Fraction, dimension: int, n: int) -> IntArray:
-    """Shape (n,): j in 0..d of weight b_j a^j, by inversion: the number of c_m = P(j <= m) <= u."""
+    """Draw j in 0..d of weight b_j a^j, shape (n,), by inversion: the number of c_m = P(j <= m) <= u."""
     words = random_words(n)
     lows, highs = zip(*_eulerian_brackets(scale, dimension, 64), strict=True)
     # w < lows[m] gives u < c_m, and w >= highs[m] gives u >= c_m; no word reaches a bound of 2^64.
@@ -374,7 +374,7 @@ def _eulerian_index(scale: Fraction, dimension: int, n: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _eulerian_brackets(scale: Fraction, dimension: int, precision: int) -> list[tuple[int, int]]:
-    """Integers enclosing c_m * 2^precision, for m = 0..d-1.
+    """Return integers enclosing c_m * 2^precision, for m = 0..d-1.
 
     b(d, j) = (2j+1) b(d-1, j) + (2d-2j+1) b(d-1, j-1): this is 1 + 2z d/dz on B_{d-1}(z) / (1-z)^d,
     which takes the series of (2r+1)^(d-1) z^r to that of (2r+1)^d z^r. c_m = head / (head + tail) is

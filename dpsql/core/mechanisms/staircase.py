@@ -1,16 +1,16 @@
-"""Noise for one integer whose change comes all at once: level stairs, as wide as a unit reaches, in place of a slope.
+"""Staircase noise for one integer: level stairs, as wide as the sensitivity to a unit, instead of a slope.
 
-Laplace noise falls within a unit's reach as well, where nothing asks it to. The staircase law puts as much of itself as
-epsilon allows on the innermost stair, which is narrow where epsilon is large: at epsilon 10 its standard deviation is a
-fifth of Laplace's.
+Laplace noise also decreases within a unit's sensitivity, which privacy does not require. The staircase distribution
+puts as much mass as epsilon allows on the innermost stair, which is narrow if epsilon is large: at epsilon 10 its
+standard deviation is a fifth of Laplace's.
 
-Privacy. P(x) is proportional to exp(-g(|x|) epsilon) with g(m) = floor((m + width - inner) / width). g does not fall,
-and g(m + width) = g(m) + 1. For integers v, v' with |v - v'| <= width and any outcome z, ||z - v| - |z - v'|| <= width,
-so g of these two differ by 1 at most: the ratio is at most e^epsilon, pure.
+Privacy. P(x) is proportional to exp(-g(|x|) epsilon) with g(m) = floor((m + width - inner) / width). g does not
+decrease, and g(m + width) = g(m) + 1. For integers v, v' with |v - v'| <= width and any outcome z, ||z - v| - |z - v'||
+<= width, so the values of g differ by at most 1: the ratio is at most e^epsilon, pure.
 
-It holds for ONE integer. Of several that move together, even by `width` in sum, each may go down a stair: a law of
-rounded steps has no triangle inequality. So it is for vectors of one coordinate that a unit moves in one group at most
-(`Reach.groups`), and refuses others.
+This holds for ONE integer. If several change together, even by `width` in sum, each may go down a stair: rounded steps
+have no triangle inequality. So the noise is only for vectors of one coordinate that a unit changes in at most one group
+(`Reach.groups`), and rejects others.
 
 Source: Geng, Kairouz, Oh, Viswanath, "The Staircase Mechanism in Differential Privacy" (IEEE J. Sel. Topics Signal
 Process. 2015); Geng, Viswanath, "The Optimal Noise-Adding Mechanism in Differential Privacy" (IEEE Trans. Inform.
@@ -46,7 +46,8 @@ class Staircase:
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> Staircase:
-        """Of the least variance, but for the rounding of `inner`. Raises ValueError for what is not one integer."""
+        """Return noise of the least variance, up to the rounding of `inner`. Raises ValueError unless for one
+        integer."""
         _check(reach)
         width = reach.cube_sensitivity
         inner = math.floor(_inner(float(epsilon)) * width)
@@ -83,7 +84,7 @@ class Staircase:
 
 
 def suits(reach: Reach) -> bool:
-    """Whether all of a unit's change is in one coordinate of one group, and no wider than stairs are drawn."""
+    """Return whether a unit changes only one coordinate of one group, by no more than the widest stairs."""
     return (reach.dimension, reach.groups) == (1, 1) and 1 <= reach.cube_sensitivity <= LARGEST_NUMERATOR
 
 
@@ -93,11 +94,12 @@ def _check(reach: Reach) -> None:
 
 
 def _inner(epsilon: float) -> float:
-    """What part of a stair the innermost one is, on either side (theorem 7). Its rounding moves the variance alone."""
+    """Return the width of the innermost stair on either side, as a part of a stair (theorem 7). Its rounding affects
+    only the variance."""
     b = math.exp(-epsilon)
     return ((b * (1 + b) / 2) ** (1 / 3) - b) / (1 - b) if b < 1 - 1e-6 else 0.5
 
 
 def _powers(n: int) -> tuple[int, int, int]:
-    """The sums of 1, u and u^2 for 0 <= u < n."""
+    """Return the sums of 1, u and u^2 for 0 <= u < n."""
     return n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6

@@ -1,4 +1,4 @@
-"""Upper tails of the noise laws, for decisions that hang on a single step: thresholds."""
+"""Upper tails of noise distributions, for decisions that depend on a single step: thresholds."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ROUND_UP = Decimal(1) + Decimal(10) ** -20
 
 
 def cube_upper_tail(scale: Fraction, dimension: int, t: int) -> Decimal:
-    """P(X >= t), t >= 1, for one coordinate of the discrete law P(x) proportional to a^max|x_i|, a = exp(-1/scale);
-    rounded up.
+    """Return P(X >= t), t >= 1, rounded up, for one coordinate of the discrete distribution P(x) proportional to
+    a^max|x_i|, a = exp(-1/scale).
 
     The coordinate is uniform on {-r..r} for a radius r of weight (2r + 1)^d a^r, so the tail is the sum over r >= t of
-    (r - t + 1) (2r + 1)^(d - 1) a^r by the sum over r >= 0 of (2r + 1)^d a^r. Each is a polynomial times a geometric
-    series, summed exactly through its forward differences (all positive): sum over k of C(k, j) a^k = a^j / (1 -
-    a)^(j + 1).
+    (r - t + 1) (2r + 1)^(d - 1) a^r divided by the sum over r >= 0 of (2r + 1)^d a^r. Each is a polynomial times a
+    geometric series, summed exactly through its forward differences (all positive): sum over k of C(k, j) a^k = a^j /
+    (1 - a)^(j + 1).
     """
     d = dimension
     with localcontext() as context:
@@ -34,9 +34,9 @@ def cube_upper_tail(scale: Fraction, dimension: int, t: int) -> Decimal:
 
 
 def staircase_upper_tail(scale: Fraction, width: int, inner: int, t: int) -> Decimal:
-    """P(X >= t), t >= 1, for the staircase law (`core.mechanisms.staircase`); rounded up. Of the places k width + u on
-    one side, 0 <= u < width, those with u < inner weigh a^k, the others a^(k + 1); each place weighs a times what it
-    does a width before."""
+    """Return P(X >= t), t >= 1, for the staircase distribution (`core.mechanisms.staircase`); rounded up. Of the places
+    k width + u on one side, 0 <= u < width, those with u < inner weigh a^k, the others a^(k + 1); a place weighs a
+    times as much as the one a width before."""
     with localcontext() as context:
         context.prec = _DIGITS
         a = (-Decimal(scale.denominator) / Decimal(scale.numerator)).exp()
@@ -48,8 +48,8 @@ def staircase_upper_tail(scale: Fraction, width: int, inner: int, t: int) -> Dec
 
 
 def cube_tail_polynomial(scale: Fraction, dimension: int) -> NDArray[np.float64]:
-    """The coefficients, lowest power first and none negative, of p with P(X >= t) = exp(-t / scale) p(t / scale) for
-    whole t >= 1, X as of `cube_upper_tail`: its sum over r = t + k, with (2t + 2k + 1)^(d - 1) written out in t."""
+    """Return the coefficients, lowest power first and none negative, of p with P(X >= t) = exp(-t / scale) p(t / scale)
+    for whole t >= 1, X as in `cube_upper_tail`: its sum over r = t + k, with (2t + 2k + 1)^(d - 1) expanded in t."""
     d = dimension
     with localcontext() as context:
         context.prec = _DIGITS
@@ -65,7 +65,7 @@ def cube_tail_polynomial(scale: Fraction, dimension: int) -> NDArray[np.float64]
 
 
 def _series(values: list[int], a: Decimal) -> Decimal:
-    """The sum over k >= 0 of f(k) a^k for the polynomial f of degree len(values) - 1 with these first values."""
+    """Return the sum over k >= 0 of f(k) a^k for the polynomial f of degree len(values) - 1 with these first values."""
     total, ratio = Decimal(0), 1 / (1 - a)
     weight = ratio
     while values:
@@ -76,5 +76,5 @@ def _series(values: list[int], a: Decimal) -> Decimal:
 
 
 def gaussian_tail(x: float) -> float:
-    """P(Z > x) for a standard normal Z."""
+    """Return P(Z > x) for a standard normal Z."""
     return 0.5 * math.erfc(x / math.sqrt(2))

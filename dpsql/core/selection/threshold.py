@@ -1,6 +1,6 @@
-"""Which groups may be shown when their keys are themselves private: noisy counts against a threshold.
+"""Partition selection by noisy counts and a threshold, for groups whose keys are private.
 
-(`truncated_geometric` chooses groups by their exact counts of units instead, on an epsilon of its own.)
+(`truncated_geometric` selects groups by their exact counts of units instead, with a separate epsilon.)
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from dpsql.core.mechanisms.samplers import BoolArray, bernoulli_dyadic
 from dpsql.schema.memoization import remembered
 
 _FINE = 1024
-"""Where one unit makes more steps than this, a step is worth nothing."""
+"""If one unit makes more steps than this, a single step is negligible."""
 
 
 def threshold(noise: Noise, most_of_a_unit: int, delta: Fraction) -> int:
-    """The least tau (to within the lattice's fineness) with P(most_of_a_unit + X >= tau) <= delta.
+    """Return the least tau (to within the lattice's fineness) with P(most_of_a_unit + X >= tau) <= delta.
 
-    A group that one unit alone makes has a count of at most `most_of_a_unit` steps; it is shown with probability at
-    most delta, and groups that exist without the unit are covered by the noise's own guarantee. For a unit that can
-    have several groups of its own, in two neighbouring tables taken together, delta is here the share of one, so that
-    theirs add up to all of it.
+    A group of only one unit has a count of at most `most_of_a_unit` steps and is shown with probability at most delta.
+    Groups that exist without the unit are covered by the noise's own guarantee. For a unit that can have several groups
+    of its own, in two neighbouring tables together, delta is here the share of one group, so that the shares sum to all
+    of it.
 
-    Why that is enough. ANY own group of table A is shown with probability q, any of table B's with q', and q + q' <=
-    delta. Let A* and B* be the outputs with all own groups hidden. They are made from noise on the common groups, and
-    so y = P(A* in O) <= e^eps x + d for x = P(B* in O), any set O of outputs and the noise's own (eps, d). A differs
-    from A* only if an own group of A is shown, which is independent of A*. Let O be without the own groups of B, which
-    A cannot show. Then, by y <= (1 - q') y + q' and P(B in O) = (1 - q') x,
+    Proof. ANY own group of table A is shown with probability q, any of table B's with q', and q + q' <= delta. Let A*
+    and B* be the outputs with all own groups hidden. They are made from noise on the common groups, so y = P(A* in O)
+    <= e^eps x + d for x = P(B* in O), any set O of outputs and the noise's own (eps, d). A differs from A* only if an
+    own group of A is shown, which is independent of A*. Let O be without the own groups of B, which A cannot show.
+    Then, by y <= (1 - q') y + q' and P(B in O) = (1 - q') x,
         P(A in O) <= (1 - q) y + q <= (1 - q)(1 - q') y + 1 - (1 - q)(1 - q')
                   <= (1 - q')(e^eps x + d) + delta <= e^eps P(B in O) + d + delta.
-    The same for A and B exchanged: no e^eps comes before delta either way.
+    The same with A and B exchanged: delta has no factor e^eps either way.
 
     The tail is the exact discrete one with >=: the continuous formula can release up to 2 / (1 + a) times delta on
     integers.
@@ -51,8 +51,8 @@ def threshold(noise: Noise, most_of_a_unit: int, delta: Fraction) -> int:
 
 
 def chance_below(noise: Noise, most_of_a_unit: int, tau: int, delta: Fraction) -> Fraction:
-    """With what chance a noisy count of tau - 1 may be shown too, by a coin of its own: the multiple of 2^-64 that
-    spends what tau leaves of delta, rounded down. 0 where it would be worth nothing, on fine lattices.
+    """Return the probability with which a noisy count of tau - 1 may be shown too, by a separate coin: the multiple of
+    2^-64 that spends what tau leaves of delta, rounded down. 0 on fine lattices, where it would be negligible.
 
     A group of one unit is then shown with (1 - q) P(M + X >= tau) + q P(M + X >= tau - 1), at most delta with upper
     bounds of the tails as well."""
@@ -65,24 +65,24 @@ def chance_below(noise: Noise, most_of_a_unit: int, tau: int, delta: Fraction) -
 
 
 def shown_at_most(noise: Noise, count: int, tau: int, below: Fraction = Fraction(0)) -> Fraction:
-    """An upper bound of the chance that a group whose exact count is `count` steps is shown."""
+    """Return an upper bound of the probability that a group whose exact count is `count` steps is shown."""
     rest = below * shown_at_most(noise, count, tau - 1) if below else 0
     return (1 - below) * (Fraction(noise.upper_tail(tau - count)) if tau > count else Fraction(1)) + rest
 
 
 def coins(chance: Fraction, size: int) -> BoolArray:
-    """Tosses, shape (size,), each True with this chance, a multiple of 2^-64 below 1: exact."""
+    """Toss coins, shape (size,), each True with this probability, a multiple of 2^-64 below 1: exact."""
     first = math.floor(chance * 2**64)
     return bernoulli_dyadic(np.full(size, first, np.uint64), lambda _: first, 64)
 
 
 @remembered(1024)
 def show_probability(noise: Noise, count: int, tau: int, below: Fraction = Fraction(0)) -> float:
-    """The chance that a group whose exact count is `count` steps is shown: P(count + X >= tau), and `below` times that
-    of tau - 1."""
+    """Return the probability that a group whose exact count is `count` steps is shown: a mixture of P(count + X >= tau)
+    and, with weight `below`, that of tau - 1."""
     if below:
         share = float(below)
         return (1 - share) * show_probability(noise, count, tau) + share * show_probability(noise, count, tau - 1)
     if count < tau:
         return min(1.0, float(noise.upper_tail(tau - count)))
-    return 1.0 - min(1.0, float(noise.upper_tail(count - tau + 1)))  # the law is symmetric
+    return 1.0 - min(1.0, float(noise.upper_tail(count - tau + 1)))  # the noise is symmetric

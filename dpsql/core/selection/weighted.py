@@ -1,19 +1,21 @@
-"""Groups chosen by weights: a unit in k groups adds 1 / sqrt(k) to each, and noisy sums of weights are held against a
-height.
+"""Partition selection by weights: a unit in k groups adds 1 / sqrt(k) to each, and noisy sums of weights are compared
+with a threshold.
 
-Counts of units are to be private for a unit in as many groups as may count, though most are in fewer. By weights all
-groups of a unit share one L2 norm of 1, however many they are, and Gaussian noise is for that alone.
+A count of units must be private for a unit in the maximum number of groups, though most units are in fewer. With
+weights, all groups of a unit together have an L2 norm of 1, for any number of groups, and Gaussian noise is calibrated
+to that.
 
-Privacy. A unit's weights are those of its own rows: nobody else's change with it. In steps they are floor(scale /
-sqrt(k)) in each of its k groups, so their squares come to at most scale^2. Under unbounded neighbours common groups
-move by these or some of them; under bounded ones by the difference of two such vectors, none negative, whose square is
-at most the sum of both: `sides` scale^2. What is shown of common groups is made of their noisy sums. A unit's own
-groups (which no other unit has), m of its k, have the weight w(k) alone: one of them is shown with a chance of at most
-k times that of one, P(w(k) + X >= height). As this is at most delta / sides for every k, own groups of both tables are
-shown with at most delta, and `selection.threshold` proves what follows: the noise's own loss, and delta.
+Privacy. A unit's weights depend only on its own rows, so no other unit's weights change with them. In steps they are
+floor(scale / sqrt(k)) in each of its k groups, so their squares sum to at most scale^2. Under unbounded neighbours
+common groups change by all or some of these weights; under bounded ones by the difference of two such vectors, none
+negative, whose square is at most the sum of both: `sides` scale^2. The output for common groups depends on their noisy
+sums. A unit's own groups (which no other unit has), m of its k, have only the weight w(k): one of them is shown with a
+probability of at most k times that of a single group, P(w(k) + X >= height). As this is at most delta / sides for every
+k, own groups of both tables are shown with at most delta, and `selection.threshold` proves the rest: the noise's own
+loss, and delta.
 
 Source: Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin, "Differentially Private Set Union" (ICML 2020): weighted
-Gaussian noise, without the policies that go through units one after the other; a sum of chances for their power.
+Gaussian noise, without the policies that process units in sequence; with a sum of probabilities instead of their power.
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ from dpsql.core.selection.threshold import show_probability
 from dpsql.schema.frozen import dataclass
 
 SCALE = 2**20
-"""Steps of a weight of 1."""
+"""The number of steps of a weight of 1."""
 MOST_GROUPS = 256
-"""For a unit in more groups each k would take too long to look at."""
+"""For a unit in more groups, checking each k would take too long."""
 
 
 @dataclass(frozen=True)
 class GroupsByWeights(ShownGroups):
-    """The groups whose noisy sum of weights, the `part`, reaches a height. `each`: the most groups of a unit; `sides`:
-    how many tables' worth of them can change, 2 under bounded neighbours; `delta`: for a unit's own groups alone.
-    Raises ValueError for a height at which these show too often."""
+    """Selects the groups whose noisy sum of weights, the part `part`, reaches a height. `each`: the maximum number of
+    groups of a unit; `sides`: how many tables' worth of them can change, 2 under bounded neighbours; `delta`: for a
+    unit's own groups only. Raises ValueError if the height shows these too often."""
 
     part: int
     each: int
@@ -66,8 +68,8 @@ class GroupsByWeights(ShownGroups):
     def calibrate(
         cls, part: int, groups: tuple[int, int], granted: Grant, delta: Fraction, least: int = 1
     ) -> GroupsByWeights:
-        """The least height but for a thousandth of the noise, for (each, sides); raised by so many units as `least` is
-        above 1. Raises InvalidPrivacyParameter."""
+        """Return the least height, to within a thousandth of the noise, for `groups`: (each, sides); raised by `least`
+        - 1 units. Raises InvalidPrivacyParameter."""
         each, sides = groups
         paid = granted.gaussian(_reach(each, sides, SCALE))
         noise, step = paid.law, max(1, math.floor(paid.law.scale / 1024))
@@ -80,7 +82,7 @@ class GroupsByWeights(ShownGroups):
 
     @property
     def groups(self) -> int:
-        """How many groups can come or go with a unit."""
+        """The number of groups that can appear or disappear with a unit."""
         return self.each * self.sides
 
     @property
@@ -107,7 +109,7 @@ class GroupsByWeights(ShownGroups):
         return GroupsByChance(laws.groups, self.part)
 
     def chance(self, units: int) -> float:
-        """Of so many units in as many groups as may count; in fewer each weighs more."""
+        """Return the probability for units in the maximum number of groups; in fewer groups each weighs more."""
         return show_probability(self.noise, units * weight_of(self.scale, self.each), self.height)
 
     def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
@@ -116,11 +118,11 @@ class GroupsByWeights(ShownGroups):
 
 
 def _reach(each: int, sides: int, scale: int) -> Reach:
-    """In L1, k weights of scale / sqrt(k) come to scale sqrt(k)."""
+    """Return the sensitivity. In L1, k weights of scale / sqrt(k) sum to scale sqrt(k)."""
     return Reach(sides * (math.isqrt(each * scale * scale) + 1), Fraction(sides * scale * scale), 1)
 
 
 def _shown(noise: Noise, height: int, scale: int, k: int) -> Fraction:
-    """An upper bound of the chance that any of a unit's k groups is shown for its weight alone."""
+    """Return an upper bound of the probability that any of a unit's k groups is shown by its weight only."""
     above = height - weight_of(scale, k)
     return k * Fraction(noise.upper_tail(above)) if above > 0 else Fraction(k)

@@ -323,7 +323,8 @@ def _blocks(
 
 
 def _together(part: Part, parts: Sequence[Part], analysis: Analysis) -> tuple[tuple[int, ...], frozenset[Expr | Part]]:
-    """Return the contributions to a part if not NULL, and what it shares with parts that add nothing together with it."""
+    """Return the contributions to a part if not NULL, and what it shares with parts that add nothing together with
+    it."""
     values, read = _adds(part)
     count = _counted_with(part, parts)
     if count is not None:
