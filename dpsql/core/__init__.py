@@ -1,1 +1,1 @@
-"""What privacy rests on."""
+"""The privacy core: costs, sensitivity, mechanisms, measurements and the ledger."""

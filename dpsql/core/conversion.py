@@ -45,7 +45,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     goal = float(delta) * (1 - 1e-9)
     least = float(rho) * (1 + 1e-12)
     low, high = 0.0, least + 2 * math.sqrt(least * math.log(1 / goal)) + 1e-9  # classic: Bun, Steinke 2016, prop. 1.3
-    while delta_of_rho(least, high) > goal:  # for rounding alone
+    while delta_of_rho(least, high) > goal:  # only because of rounding
         low, high = high, 2 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2

@@ -84,7 +84,13 @@ def as_delta(value: object, name: str = "delta") -> Fraction:
 @checked_methods
 @dataclass(frozen=True, slots=True)
 class PrivacyLoss:
-    """An (epsilon, delta) guarantee. Sums are basic composition (Dwork, Roth 2014, theorem 3.16)."""
+    """An (epsilon, delta) guarantee. Sums are basic composition (Dwork, Roth 2014, theorem 3.16).
+
+    Parameters
+    ----------
+    epsilon, delta : Fraction
+        epsilon >= 0 and 0 <= delta <= 1.
+    """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)

@@ -314,7 +314,7 @@ class GroupsByChance(ShownGroups):
 
     @property
     def half(self) -> int:  # type: ignore[override]
-        sizes = range(1, self.law.certain + 1)  # the chance never falls: halved, as there may be millions
+        sizes = range(1, self.law.certain + 1)  # the chance never decreases: bisected, as there may be millions
         return sizes[bisect_left(sizes, 0.5, key=self.chance)]
 
     @property

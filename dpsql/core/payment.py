@@ -227,7 +227,7 @@ def _is_sound(asked: PaidRequest, each: ShownGroups, vectors: Sequence[NoisyVect
         one = change_of(plan.parts, asked.terms([each.place]), analysis).in_a_group[0]
         noisy = any(each.place in vector.places and vector.noise == each.noise for vector in vectors)
         return noisy and one <= each.most_of_a_unit and each.groups >= groups_of_a_unit(analysis)
-    from dpsql.core.selection.weighted import GroupsByWeights  # few questions need it
+    from dpsql.core.selection.weighted import GroupsByWeights  # few queries need it
 
     if not isinstance(each, GroupsByWeights) or each.groups < groups_of_a_unit(analysis):
         return False

@@ -1,1 +1,1 @@
-"""The ledger: what was spent, line after line."""
+"""The ledger of spent privacy budget."""

@@ -17,9 +17,22 @@ from dpsql.schema.frozen import dataclass
 class Budget:
     """The maximum cost of all answers together.
 
-    epsilon, delta: the guarantee; conversion_delta: the part of delta at which rho is converted to epsilon (accountants
-    "auto" and "zcdp"; by default a half), steps have the rest. analysts: a Budget for each analyst by name, "*" for all
-    others, or one Budget for each; without it only the total counts. Raises InvalidPrivacyParameter.
+    Parameters
+    ----------
+    epsilon, delta : number
+        The guarantee.
+    conversion_delta : number, optional
+        The part of delta at which rho is converted to epsilon (accountants "auto" and "zcdp"); by default a half. Steps
+        have the rest.
+    analysts : mapping of str to Budget, or Budget, optional
+        A Budget for each analyst by name, "*" for all others; or one Budget for each. Without it only the total counts.
+
+    Raises
+    ------
+    InvalidPrivacyParameter
+        If a number is out of range, or a share exceeds the total.
+    InvalidArgument
+        If `analysts` has another form.
     """
 
     loss: PrivacyLoss

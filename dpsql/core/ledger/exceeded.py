@@ -64,7 +64,7 @@ class _RefusedCost:
         gaussian = self.cost.delta - self.cost.hidden
         if not gaussian or self.cost.epsilon is None:
             return Cost.of(price)
-        by_tails = self.cost.rho > rho_for(self.cost.epsilon, gaussian)  # of rounded noise
+        by_tails = self.cost.rho > rho_for(self.cost.epsilon, gaussian)  # by the tails of rounded noise
         return Cost(price, rho=(gaussian_rho if by_tails else rho_for)(price, gaussian))
 
 

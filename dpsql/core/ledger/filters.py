@@ -141,7 +141,7 @@ class Filter:
         if self._basic(total) and total.epsilon is not None:
             pairs.append((total.epsilon, total.delta))
         if self._concentrated(total) and self.conversion:
-            epsilon = min(epsilon_of(total.rho, self.conversion), self.budget.epsilon)  # which rounds up
+            epsilon = min(epsilon_of(total.rho, self.conversion), self.budget.epsilon)  # epsilon_of rounds up
             pairs.append((epsilon, self._own_delta(total) + (self.conversion if total.rho else 0)))
         return SpentBudget(*min(pairs), total.rho)
 

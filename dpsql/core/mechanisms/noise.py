@@ -51,7 +51,7 @@ class Reach:
     l2_squared: Fraction
     dimension: int
     l1: int | None = None
-    """The L1 change of the whole vector, where it is known to be less than `dimension` times that of a coordinate."""
+    """The L1 change of the whole vector, if known to be less than `dimension` times that of a coordinate."""
     groups: int | None = field(default=None, compare=False)
     """The maximum number of groups in which a unit changes the vector, where known."""
     classes: tuple[int, ...] = ()
@@ -75,7 +75,7 @@ class Noise(Protocol):
 
     @property
     def scale(self) -> float:
-        """The scale of a Laplace-like law, the standard deviation of a Gaussian; in steps."""
+        """The scale of a Laplace-like distribution, the standard deviation of a Gaussian; in steps."""
 
     @property
     def spread(self) -> float:
@@ -145,7 +145,7 @@ class CubeLaplace:
     def spread(self) -> float:
         if self.dimension == 1:
             return _laplace_variance(self.scale)
-        return (self.dimension + 1) * (self.dimension + 2) / 3 * self.scale**2  # of the continuous law
+        return (self.dimension + 1) * (self.dimension + 2) / 3 * self.scale**2  # of the continuous distribution
 
     def draw(self, cells: int) -> IntArray:
         return samplers.cube_laplace(self.exact_scale, self.dimension, cells)
@@ -312,7 +312,7 @@ class RoundedGaussian(GaussianNoise):
         return flat.reshape(self.dimension, cells)
 
     def upper_tail(self, t: int) -> Decimal:
-        return Decimal(tails.gaussian_tail((t - 0.5) / self.scale)) * (1 + Decimal("1e-9"))  # exact but for its floats
+        return Decimal(tails.gaussian_tail((t - 0.5) / self.scale)) * (1 + Decimal("1e-9"))  # exact except for floats
 
 
 INDEPENDENT = (SplitLaplace, GaussianNoise)

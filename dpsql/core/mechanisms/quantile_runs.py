@@ -40,7 +40,7 @@ _LARGEST = 2**62
 _MOST_DIGITS = 14
 _FROM_TOP = (8, 3, 2)
 """The weights of the numbers with the most digits, and with one and two fewer, relative to all shorter ones."""
-_BATCH = 2**17  # different values per pass, with those that fill up the rows of shorter groups
+_BATCH = 2**17  # different values per pass, including the padding of shorter groups
 
 
 @dataclass(frozen=True, slots=True)

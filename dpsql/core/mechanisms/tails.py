@@ -43,7 +43,7 @@ def staircase_upper_tail(scale: Fraction, width: int, inner: int, t: int) -> Dec
         stair, u = divmod(t, width)
         one = inner + a * (width - inner)
         left = max(inner - u, 0) + a * (width - max(inner, u))
-        weight = a**stair if stair else 1  # 0^0 is no number
+        weight = a**stair if stair else 1  # 0^0 is undefined
         return weight * (left + one * a / (1 - a)) / (2 * one / (1 - a) - 1) * _ROUND_UP
 
 
