@@ -100,8 +100,7 @@ class Pure:
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class ApproximateStep:
-    """Any (epsilon, delta)-DP step, as partition selection; with epsilon 0, the delta of a threshold on noisy
-    counts."""
+    """Any (epsilon, delta)-DP step, e.g. partition selection; with epsilon 0, the delta of a threshold on counts."""
 
     epsilon: Fraction
     delta: Fraction
@@ -118,7 +117,7 @@ class ApproximateStep:
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class Concentrated:
-    """Any rho-zCDP step, as the discrete Gaussian, by its variance (Canonne, Kamath, Steinke 2020, theorem 14)."""
+    """Any rho-zCDP step, e.g. the discrete Gaussian, by its variance (Canonne, Kamath, Steinke 2020, theorem 14)."""
 
     rho: Fraction
     count: int
@@ -148,8 +147,7 @@ class Steps:
     @classmethod
     def of(cls, events: Iterable[Event]) -> Steps:
         """Return the steps of the events. An (epsilon, delta)-DP step is an epsilon-DP step that reveals everything
-        with probability delta (Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof), so epsilon and delta are
-        split."""
+        with probability delta (Kairouz, Oh, Viswanath 2015, theorem 3.3 and its proof), so its numbers are split."""
         steps = cls()
         for event in events:
             match event:

@@ -29,8 +29,7 @@ def is_crossed(node: Join) -> bool:
 
 
 def _has_key(join: Join) -> bool:
-    """Return whether an equality of a join reads its right rows. ON TRUE of an outer join is TRUE = TRUE: it does
-    not."""
+    """Return whether an equality of a join reads its right rows. ON TRUE of an outer join, TRUE = TRUE, does not."""
     return any(True for _, right in join.keys for _ in columns(right))
 
 

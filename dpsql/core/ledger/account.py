@@ -67,8 +67,8 @@ class Account:
             self._parts.setdefault(part.partition, _Sums()).add(part.value, costs)
 
     def concerned(self, cost: Cost = FREE, parts: Sequence[Part] = ()) -> Iterator[Cost]:
-        """Yield the cost, with this step, of the units that the step concerns: one sum for each part that they may lie
-        in.
+        """Yield the cost, with this step, of the units that the step concerns: one sum for each possible
+        part.
 
         A step that reads everything concerns all units. With several partitions, or units that move, the largest sums
         of the others are used, coordinate by coordinate.

@@ -53,8 +53,7 @@ class Book:
             pass
 
     def close(self) -> None:
-        """Close the file; the ledger cannot be used any more. No effect in a forked child, as the parent owns the
-        file."""
+        """Close the file; the ledger cannot be used any more. No effect in a forked child: the parent owns it."""
         if os.getpid() == self._process:
             with self._lock:
                 self._store.close()

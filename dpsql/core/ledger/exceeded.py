@@ -21,7 +21,7 @@ _ZERO = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class RequestedTerms:
-    """How the cost of a query was requested: by rho, or else by epsilon; `also`: arguments to repeat in a cheaper
+    """The form of a cost request: by rho, or otherwise by epsilon; `also`: arguments to repeat in a cheaper
     query, such as the chosen mechanism; `within`: by an error, which determines the epsilon."""
 
     by_rho: bool = False
@@ -131,7 +131,7 @@ def _refusal(
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What to do instead of a query for which too little of `word` is `left`."""
+    """Advice for a query for which too little of `word` is `left`."""
 
     word: str
     left: Fraction

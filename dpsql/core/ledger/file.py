@@ -91,8 +91,7 @@ def _check_rules(file: Path, own: Rules, asked: Rules | None) -> None:
 
 def rules_of(path: str | os.PathLike[str]) -> Rules | None:
     """Return the rules of the ledger in this file, with the latest total; None if there is no file. Does not check
-    hashes.
-    Raises LedgerError."""
+    hashes. Raises LedgerError."""
     file = _file_of(path)
     with told(file):
         if not file.exists():

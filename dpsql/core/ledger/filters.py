@@ -130,7 +130,7 @@ class Filter:
         return total.rho <= self.rho and self._own_delta(total) <= self.steps_delta
 
     def _own_delta(self, total: Cost) -> Fraction:
-        """Return the delta of steps: under "zcdp" Gaussian noise has none; with basic both filters must lose the same
+        """Return the delta of steps: under "zcdp" Gaussian noise has none; under "auto" both filters lose equal
         mass."""
         return total.hidden if self.accountant == "zcdp" else total.delta
 

@@ -64,7 +64,7 @@ class Ledger(RestoredBook):
         owner: bool = False,
         within: Budget | None = None,
     ) -> None:
-        self._entries: list[Entry] = []  # of the charges that were requested before
+        self._entries: list[Entry] = []  # charges read by `entries` so far
         self._made: dict[tuple[int, str], str] = {}  # by thread and key: the hash of the claim in progress
         self.within = within
         super().__init__(rules, store, analyst=analyst, owner=owner, within=within)

@@ -14,7 +14,7 @@ from dpsql.core.ledger.sharing import SharedBook
 from dpsql.errors import LedgerError
 
 Stated = Mapping[str, Loss]
-"""What the owner knows to have been spent since, by analyst; "": in total for a ledger without shares."""
+"""Spending since the copy that the owner knows of, by analyst; "": in total for a ledger without shares."""
 
 
 class RestoredBook(SharedBook):

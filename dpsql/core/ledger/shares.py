@@ -85,7 +85,7 @@ class Shares:
         return 0 < place <= len(charges) and self._ends.get(charges[place - 1]) == digest
 
     def check(self, analyst: str | None) -> None:
-        """Raise LedgerError if there are shares and the analyst has none to spend."""
+        """Raise LedgerError if there are shares and the analyst has none to spend, or was stopped."""
         if not self.holdings:
             return
         holding = None if analyst is None else self.holdings.get(analyst)
@@ -119,8 +119,7 @@ Loss = tuple[Fraction, Fraction]
 
 def spent_of(total: Cost, watched: Filter, whole: Loss) -> Loss:
     """Return the loss that counts for steps that have ended: the plain sums, plus the part of delta at which rho was to
-    be converted, since the filter may have relied on it on other paths; `whole` if the plain sum of epsilons reaches
-    it."""
+    be converted, since the filter may have relied on it on other paths; `whole` if the epsilons reach it."""
     if total == FREE:
         return Fraction(0), Fraction(0)
     if total.epsilon is None or total.epsilon >= whole[0]:

@@ -96,8 +96,7 @@ class SharedBook(Book):
             return self._state.shares.failures.get(analyst, 0)
 
     def may_ask(self, analyst: str) -> None:
-        """Raise LedgerError if the analyst has no share to spend, or was stopped; for every analyst if there are no
-        shares."""
+        """Raise LedgerError if the analyst has no share to spend, or was stopped, or if there are no shares."""
         with self._current():
             if not self._state.shares.holdings:
                 raise LedgerError("this budget is not shared out.")

@@ -181,7 +181,7 @@ class State:
 
     def _watch_share(self) -> None:
         """Limit the analyst by the share that a line has given, and by nothing of others: their spending must not show
-        in what is admitted here. Each gift of a share checked that all shares together are within the whole."""
+        in what is admitted here. Whenever a share is given, all shares together are checked against the whole."""
         holding = None if self._analyst is None else self.shares.holdings.get(self._analyst)
         if holding is None:
             return

@@ -15,7 +15,7 @@ RESTORE = (
 LATER = "A later version of dpsql wrote it: use that version. The file is as it was."
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError, DPSQLError)
-"""What reading an edited text may raise."""
+"""Errors that reading an edited text may raise."""
 
 
 Lines = Generator[tuple[int, str, str], None, None]

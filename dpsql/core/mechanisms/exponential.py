@@ -51,8 +51,7 @@ class Chooser(Protocol):
 
 
 def gaps_of(counts: IntArray) -> IntArray:
-    """Return each group's largest count minus each count, shape (groups, candidates); exact for integers of any
-    size."""
+    """Return each group's largest count minus each count, shape (groups, candidates); exact for any integers."""
     _check_shape(counts)
     wide = counts.dtype.kind == "O" or bool((counts >= _LARGEST // 2).any() or (counts <= -_LARGEST // 2).any())
     exact = counts.astype(object) if wide else counts
@@ -232,7 +231,7 @@ def top_k(counts: IntArray, k: int, rate: Fraction, chooser: Chooser) -> IntArra
 
 
 def exponents(gaps: IntArray, rate: Fraction) -> FloatArray:
-    """Return rate * gap in floats, in the shape of gaps: right to 3 * 2^-53 of it or to 2^-60, or capped where exp is
+    """Return rate * gap in floats, in the shape of gaps: right to 3 * 2^-53 of it or to 2^-60, or capped if exp is
     0."""
     if gaps.dtype.kind == "O":
         exact = np.frompyfunc(lambda gap: float(min(gap * rate, Fraction(_FAR))), 1, 1)

@@ -61,8 +61,7 @@ def reach_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analys
 
 
 def moves_across(plan: ExactPlan, coordinates: Sequence[Terms], analysis: Analysis) -> tuple[int, ...]:
-    """Return a unit's largest change of each coordinate in any one group. Raises InternalError as `reach_across`
-    does."""
+    """Return a unit's largest change of each coordinate in any group. Raises InternalError as `reach_across` does."""
     if not (plan.keys and plan.every_cell and analysis.grouped and analysis.private):
         raise InternalError("noise for all groups together is for public groups")
     known = {place for place, part in enumerate(plan.parts) if isinstance(part, AllUnits)}

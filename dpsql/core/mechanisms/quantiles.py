@@ -132,8 +132,9 @@ def quantiles(
     any way down there, and W'' epsilon times the like: together at most W times the larger. So a part costs W epsilon
     times the largest sum of parts from its draw down, and all groups, in which W adds up to at most 1, epsilon. A
     changed row is a row removed and one added, which doubles the spread below the first draw (`one_group` helps only
-    there: a changed row keeps n in the whole group, but not in a part of it). With the exponential mechanism a draw is
-    (W part epsilon)^2 / 8 as zCDP, and W'^2 + W''^2 <= W^2: the same with squares of parts instead of parts.
+    in the first draw: a changed row keeps n in the whole group, but not in a part of it). With the exponential
+    mechanism a draw is (W part epsilon)^2 / 8 as zCDP, and W'^2 + W''^2 <= W^2: the same with squares of parts instead
+    of parts.
     """
     assert_asked(qs, epsilon, rows)
     if counts.ndim != 2 or not counts.shape[1]:
@@ -165,8 +166,7 @@ def assert_asked(qs: Sequence[Fraction], epsilon: Fraction, rows: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A public tree of draws: the quantile at `place` is drawn with `part` of epsilon, then those below and above
-    it."""
+    """A public tree of draws: the quantile at `place` is drawn with `part` of epsilon, then those on either side."""
 
     place: int
     part: Fraction
@@ -190,8 +190,7 @@ class Tree:
 
 
 def whole_tree(qs: Sequence[Fraction], tree: Tree | None) -> Tree:
-    """Return the tree; by default the middle first, equal levels. Raises InternalError for an invalid or too costly
-    one."""
+    """Return the tree; by default the middle first, equal levels. Raises InternalError if invalid or too costly."""
 
     def middle(first: int, last: int) -> Tree | None:
         place = (first + last) // 2

@@ -46,8 +46,7 @@ class Staircase:
 
     @classmethod
     def calibrate(cls, reach: Reach, epsilon: Fraction) -> Staircase:
-        """Return noise of the least variance, up to the rounding of `inner`. Raises ValueError unless for one
-        integer."""
+        """Return noise of the least variance, up to the rounding of `inner`. Raises ValueError for several integers."""
         _check(reach)
         width = reach.cube_sensitivity
         inner = math.floor(_inner(float(epsilon)) * width)

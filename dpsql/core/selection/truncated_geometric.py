@@ -171,8 +171,7 @@ _STRIDE = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """pi(0), ..., pi(last) = 1: the first 64 bits of each, and every 1024th in full, from which the rest are
-    computed."""
+    """pi(0), ..., pi(last) = 1: the first 64 bits of each, and every 1024th in full, to compute the rest."""
 
     step: _Recursion
     firsts: NDArray[np.uint64]

@@ -24,8 +24,8 @@ MOST_PUBLIC_ROWS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`rows`: the bound of a unit's rows; `units`: that of contributions that count once for each unit and group.
-    `enforced`: rows beyond the bound have to be dropped, because the plan does not exclude them. `declared`: units are
+    """Contribution bounds. `rows`: of a unit's rows; `units`: of contributions that count once for each unit and group;
+    `enforced`: rows beyond the bound have to be dropped, because the plan does not exclude them; `declared`: units are
     declared."""
 
     rows: ContributionBound

@@ -77,8 +77,7 @@ class Cells:
 
 
 def tied_blocks(tied: Mapping[tuple[bool, frozenset[Any]], list[Element]]) -> Iterator[tuple[bool, Block]]:
-    """Yield blocks, of units or of rows, of elements that are NULL together; each element that is never NULL
-    separately."""
+    """Yield blocks, of units or of rows, of elements that are NULL together; others separately if never NULL."""
     for (by_unit, absent), elements in tied.items():
         if absent:
             yield by_unit, (tuple(elements), ())

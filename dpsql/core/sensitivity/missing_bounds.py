@@ -55,8 +55,7 @@ def missing_bounds(
 
 
 def _number(part: Expr) -> Expr | None:
-    """Return, as a column of type REAL, the wide whole-number column that a part reads as doubles; None for other
-    parts."""
+    """Return the wide whole-number column that a part reads as doubles, as REAL; None for other parts."""
     if not isinstance(part, Call) or part.function.name != "text_to_double":
         return None
     (column,) = part.args

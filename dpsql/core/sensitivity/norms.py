@@ -206,8 +206,7 @@ def never_negative(parts: Sequence[Part], terms: Terms, analysis: Analysis) -> b
 
 
 def ends_of(parts: Sequence[Part], coordinates: Sequence[Terms], analysis: Analysis) -> list[tuple[int, int]]:
-    """Return the minimum and the maximum that a unit adds to each coordinate in a group, including 0 for no row
-    there."""
+    """Return the minimum and the maximum that a unit adds to each coordinate in a group, or 0 without a row."""
     rows, units = (spans_in(blocks, len(coordinates)) for blocks in _blocks(parts, coordinates, analysis))
     kept = analysis.bounds.rows.linf
     return [
@@ -323,8 +322,7 @@ def _blocks(
 
 
 def _together(part: Part, parts: Sequence[Part], analysis: Analysis) -> tuple[tuple[int, ...], frozenset[Expr | Part]]:
-    """Return the contributions to a part if not NULL, and what it shares with parts that add nothing together with
-    it."""
+    """Return the contributions to a part if not NULL, and the key of the parts that add nothing together."""
     values, read = _adds(part)
     count = _counted_with(part, parts)
     if count is not None:

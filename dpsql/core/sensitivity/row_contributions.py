@@ -81,7 +81,7 @@ class Analysis:
     public_count: bool
     """True if neighbours have the same number of rows and all of them reach the one group."""
     known: Known
-    """What the filters imply about expressions, for the golden texts."""
+    """Facts about expressions that the filters imply, for the golden texts."""
     bounds: Bounds = _ONE
     private: bool = True
     """Whether some rows are private."""

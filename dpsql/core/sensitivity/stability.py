@@ -29,10 +29,10 @@ DECLARED = ""
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """`by_unit`: for each kind of unit (declared ones, or the rows of a table that declares none) the maximum number of
-    rows of one unit, None if unlimited; empty if all is public. `every_row`: no row of the table has been dropped.
-    `expected`: the rows of a unit as declared keys promise, which is enforced instead of trusted. `fan_out`: the number
-    of rows that public tables make of one private row, or of one public row if all are public."""
+    """Stability. `by_unit`: for each kind of unit (declared ones, or the rows of a table that declares none) the
+    maximum number of rows of one unit, None if unlimited; empty if all is public. `every_row`: no row of the table has
+    been dropped. `expected`: the rows of a unit as declared keys promise, which is enforced instead of trusted.
+    `fan_out`: the number of rows that public tables make of one private row, or of one public row if all are public."""
 
     by_unit: Mapping[str, int | None]
     every_row: bool
