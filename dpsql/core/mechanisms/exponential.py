@@ -231,8 +231,7 @@ def top_k(counts: IntArray, k: int, rate: Fraction, chooser: Chooser) -> IntArra
 
 
 def exponents(gaps: IntArray, rate: Fraction) -> FloatArray:
-    """Return rate * gap in floats, in the shape of gaps: right to 3 * 2^-53 of it or to 2^-60, or capped if exp is
-    0."""
+    """Return rate * gap in floats, in the shape of gaps: right to 3 * 2^-53 of it or to 2^-60; capped if exp is 0."""
     if gaps.dtype.kind == "O":
         exact = np.frompyfunc(lambda gap: float(min(gap * rate, Fraction(_FAR))), 1, 1)
         return np.asarray(exact(gaps), dtype=np.float64)

@@ -119,8 +119,8 @@ class GroupVectorLaplace(CubeLaplace):
     """P(x) proportional to exp(-max |x_i| / scale), where x are the `dimension` coordinates of all groups together;
     `kinds` has the kind of each of a group's coordinates (see `GroupVectorSensitivity`).
 
-    Privacy: the max norm is a norm, so the ratio of the probabilities of any outcome is at most exp(largest / scale) by
-    the triangle inequality, for any number of coordinates (Hardt, Talwar, STOC 2010, theorem 4.2). A coordinate that is
+    Privacy: by the triangle inequality of the max norm, the ratio of the probabilities of any outcome is at most
+    exp(largest / scale), for any number of coordinates (Hardt, Talwar, STOC 2010, theorem 4.2). A coordinate that is
     the same in all groups is measured once and repeated. Of two groups that determine each other, one is measured, and
     the other is the rest of their sum, which all neighbours have in common.
     """

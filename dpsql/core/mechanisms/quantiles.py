@@ -225,7 +225,8 @@ def rows_off(
 
     The error of a draw is at most `extreme_rank` for its rate with all pieces as candidates. The target rank of a draw
     lies between those of its part's ends, as the ideal one does, at the same proportion: its error is at most the
-    larger of the two. So errors add up along the draws that lead to a quantile, which share beta (union bound)."""
+    larger of the ends' errors. So errors add up along the draws that lead to a quantile, which share beta (union
+    bound)."""
     share = Fraction(epsilon) / rows
     candidates = grid * (pieces_of(grid) if len(qs) > 1 else 1)
 
