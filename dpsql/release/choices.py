@@ -1,14 +1,14 @@
-"""Values chosen at random by their fit: MEDIAN and other quantiles, MIN, MAX, MODE, APPROX_TOP_K.
+"""Private selection of values: MEDIAN and other quantiles, MIN, MAX, MODE, APPROX_TOP_K.
 
-Rows are counted on a public grid of values, and one point of it is drawn for each group: the better it fits, the
-likelier (`core.mechanisms.exponential`, `core.mechanisms.quantiles`). Quantiles of one argument are drawn together, so
-that they do not cross; where a range has more values than can be counted one by one, they are drawn by runs of them
+Rows are counted on a public grid of values, and the exponential mechanism selects one point for each group
+(`core.mechanisms.exponential`, `core.mechanisms.quantiles`). Quantiles of one argument are drawn together, so that they
+do not cross. If a range has too many values to count one by one, they are drawn by runs of values
 (`core.mechanisms.quantile_runs`). MIN and MAX are values of a low and a high rank, far enough from the end that the
-answer is hardly ever beyond all rows. Of several values a row counts for one only, so the counts of all values together
-have noise for one row, and the values with the largest ones are taken: that costs as much for any number of them, where
-one draw after the other would share epsilon. A draw paid by epsilon is permute-and-flip, which is never worse than the
-exponential mechanism at the same epsilon; one paid by rho, and one among runs, is the exponential mechanism, whose rho
-is a quarter of what its epsilon alone would imply.
+answer is hardly ever beyond all rows. For the most frequent values, each row counts for one value only. So the counts
+of all values together have noise for one row, and the values with the largest counts are taken. That costs the same for
+any number of values, whereas successive draws would divide epsilon. A draw paid by epsilon is permute-and-flip, which
+is never worse than the exponential mechanism at the same epsilon. Draws paid by rho or by runs use the exponential
+mechanism, whose rho is a quarter of the rho implied by its epsilon.
 """
 
 from __future__ import annotations
@@ -66,17 +66,16 @@ from dpsql.schema.intervals import point
 _CHUNK = 1 << 20
 _LARGEST_RANK = 1 << 40
 _MOST_WORK = 1 << 28
-"""Points of all groups and draws together."""
+"""The most points of all groups and draws together."""
 EXACT = "exact"
-"""What is asked of nobody's rows needs no chance."""
+"""The mechanism for public tables: no randomness."""
 
 
 @dataclass(frozen=True)
 class Draw(MeasurementNotes):
-    """One draw for each group. `epsilon`: what all groups together cost, with `rows` rows of one unit at most;
-    `wanted`: the quantiles, in ascending order, of a rank that is counted from the top or not, or how many values are
-    drawn one after the other; `grid`: the place among the plan's grids; `places`: where the results stand among the
-    released values."""
+    """One private selection for each group. `epsilon`: the cost of all groups together, with at most `rows` rows of one
+    unit; `wanted`: the ascending quantiles, counted from the top for a largest rank, or the number of successive draws;
+    `grid`: the place among the plan's grids; `places`: of the results among the released values."""
 
     kind: AggregateFunction
     grid: int
@@ -91,13 +90,13 @@ class Draw(MeasurementNotes):
     cost: Cost
     event: Event
     noise: Noise | None = None
-    """Of each count, where values are chosen by noisy counts."""
+    """The noise of each count, where values are selected by noisy counts."""
     chosen_by: Chooser | None = field(default=None, compare=False)
-    """In a trial, in place of the mechanism's own."""
+    """In a dry run, replaces the mechanism's own chooser."""
     among: RoundNumbers | None = None
-    """The points, where they are too many to be counted one by one: each may stand several times."""
+    """The points, if there are too many to count one by one; a point may be repeated."""
     tree: Tree | None = None
-    """Of several quantiles: which is drawn first, and what each has of epsilon."""
+    """The order of several quantiles, and the epsilon of each."""
 
     @property
     def chooser(self) -> Chooser:
@@ -105,8 +104,8 @@ class Draw(MeasurementNotes):
 
     @property
     def rate(self) -> Fraction:
-        """The exponent of one row's difference, of MIN, MAX, MODE and APPROX_TOP_K. The spread of counts is 1 for a row
-        added or removed (all move the same way) and 2 for one that is changed."""
+        """The exponent per row of difference, for MIN, MAX, MODE and APPROX_TOP_K. The spread of counts is 1 for a row
+        added or removed (all move the same way) and 2 for a replaced row."""
         if self.kind.ranked:
             return self.epsilon / (fixed_rank_spread(self.bounded, self.one_group) * self.rows)
         return self.epsilon / (len(self.places) * spread_of_counts(self.rows, self.bounded))
@@ -118,23 +117,25 @@ class Draw(MeasurementNotes):
 
     @property
     def _neighbours(self) -> dict[str, Any]:
-        """How neighbours can differ, for the law of quantiles, and how they are drawn."""
+        """The neighbour relation for the law of quantiles, and the order of draws."""
         return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group, "tree": self.tree}
 
     def rows_off(self, level: float) -> int:
-        """How many rows the drawn value's rank, or its count, may be off from the best one's, with this probability
-        and whatever the data are: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
+        """Return the most rows by which the rank or count of the drawn value differs from the best, with this
+        probability and for any data: the utility theorem of the exponential mechanism, exactly (see `extreme_rank`)."""
         beta = Fraction(1) - Fraction(repr(level))
         if self.kind.quantile:
             candidates = self.points if self.among is None else self.among.odds
             return rows_off(candidates, self.wanted, self.epsilon, beta=beta, **self._neighbours)
-        if self.noise is not None:  # no count is off by more than that, so none taken is behind by twice as much
+        if (
+            self.noise is not None
+        ):  # each count is off by at most this, so a selected value is behind by at most twice as much
             return 2 * math.ceil(half_width(self.noise, float(1 - beta / self.points)))
         return extreme_rank(self.points, self.rate, beta)
 
     def draw(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """Points for counts of shape (groups, points), shape (len(places), groups); -1 of a public group without rows,
-        which has none."""
+        """Draw points for counts of shape (groups, points), shape (len(places), groups); -1 for a group of a public
+        table without rows."""
         if self.mechanism == EXACT:
             found = self._best(counts)
             return np.where(counts.any(axis=1), found, -1)
@@ -150,7 +151,7 @@ class Draw(MeasurementNotes):
         return top_k(counts, len(self.places), self.rate, self.chooser).T
 
     def _among_runs(self, grid: Grid, shown: NDArray[Any], of: RoundNumbers) -> NDArray[Any]:
-        """Quantiles by runs of points. Groups are shown in any order, and rows are counted by group and value."""
+        """Draw quantiles by runs of points. Groups are shown in any order, and rows are counted by group and value."""
         order = np.argsort(shown)
         groups = np.append(shown[order], -1)
         number = np.searchsorted(groups[:-1], grid.groups)
@@ -168,7 +169,7 @@ class Draw(MeasurementNotes):
         return points
 
     def _best(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """The best points, as they are asked of nobody's rows."""
+        """Return the best points exactly, for public tables."""
         if self.kind.quantile:
             return np.stack([rank_gaps(counts, q).argmin(axis=1) for q in self.wanted])
         if self.kind.end == "least":
@@ -186,18 +187,18 @@ class Draw(MeasurementNotes):
         return "draws", self
 
     def with_laws(self, laws: Laws) -> Draw:
-        """What is asked of nobody's rows has none."""
+        """Replace the noise and the chooser; selections from public tables have neither."""
         noise = None if self.noise is None else laws.noise(self.noise, ())
         return replace(self, noise=noise, chosen_by=laws.chooser)
 
     @property
     def reach(self) -> int:
-        """How many rows of a unit there are; how far each moves scores apart is for the law to know."""
+        """The most rows of a unit; the mechanism determines how far each moves the scores apart."""
         return self.rows
 
     @property
     def drawn(self) -> tuple[SelectionStep, ...]:
-        """What chooses, to be seen to be paid for."""
+        """The selection steps, for the check that each is paid for."""
         draws = Fraction(len(self.places)) if self.tree is None else 1 / self.tree.along(2)
         chosen = self.mechanism != EXACT and not self.noise
         pure = self.cost.epsilon is not None
@@ -206,14 +207,14 @@ class Draw(MeasurementNotes):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is asked of nobody's rows costs nothing."""
+        """The ledger events; selections from public tables cost nothing."""
         return () if self.cost.free else (self.event,)
 
     def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         return replace(found, chosen=(*found.chosen, self.chosen(exact.table.grids[self.grid], found.shown)))
 
     def chosen(self, grid: Grid, shown: NDArray[Any]) -> NDArray[np.float64]:
-        """Points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
+        """Return points of the groups `shown` (numbers of groups), shape (len(places), len(shown))."""
         if self.among is not None:
             return self._among_runs(grid, shown, self.among)
         points = np.zeros((len(self.places), len(shown)))
@@ -224,20 +225,20 @@ class Draw(MeasurementNotes):
 
 
 def _largest(counts: NDArray[Any], many: int) -> NDArray[Any]:
-    """The places of the largest counts of each group, in their order, shape (many, groups)."""
+    """Return the places of the largest counts of each group, in descending order, shape (many, groups)."""
     return np.argsort(-counts, axis=1, kind="stable")[:, :many].T
 
 
 @dataclass(frozen=True)
 class Family:
-    """Aggregations (places in the plan) that are drawn together, what they may cost, and whether they are quantiles."""
+    """Aggregations (places in the plan) that are drawn together, and their epsilon."""
 
     places: tuple[int, ...]
     epsilon: Fraction
 
 
 def families(measured: Sequence[MeasuredAggregation]) -> list[tuple[int, ...]]:
-    """The chosen aggregations that have no epsilon of their own, those that are drawn together in one tuple."""
+    """Return the selecting aggregations without an epsilon of their own; those drawn together share a tuple."""
     together_at: dict[object, list[int]] = {}
     for place, m in enumerate(measured):
         if m.of == "choice" and m.aggregation.epsilon is None:
@@ -249,8 +250,8 @@ def families(measured: Sequence[MeasuredAggregation]) -> list[tuple[int, ...]]:
 def draws_of(
     analysis: Analysis, plan: Aggregate, asked: Sequence[Family], allowed: Allowance, *, first: int
 ) -> tuple[tuple[Draw, ...], tuple[GridCounts, ...], dict[int, Estimate]]:
-    """The draws of some families, the grids that they need, and what they mean, by place in the plan. `first`: how many
-    released values there are before; `allowed`: what the query may cost."""
+    """Return the draws of some families, their grids, and the estimates by place in the plan. `first`: the number of
+    released values before them; `allowed`: the cost of the query."""
     grids: dict[GridCounts, int] = {}
     draws: list[Draw] = []
     estimates: dict[int, Estimate] = {}
@@ -268,8 +269,8 @@ def draws_of(
 
 @dataclass(frozen=True)
 class _Question:
-    """What one draw is for: the aggregations of a family, the different ranks that they ask for, in ascending order,
-    the public points, and how a point is read."""
+    """The input of one draw: the aggregations of a family, their distinct ranks in ascending order, the public points,
+    and how to decode a point."""
 
     measured: tuple[MeasuredAggregation, ...]
     wanted: tuple[Fraction, ...]
@@ -293,19 +294,19 @@ class _Question:
 
     @property
     def many(self) -> int:
-        """How many points are drawn for a group."""
+        """The number of points drawn for a group."""
         return min(int(self.measured[0].aggregation.at or 1), self.grid.points) if self.top else len(self.wanted)
 
     def estimates(self, places: tuple[int, ...]) -> Iterator[Estimate]:
-        """What the points at these places of the released values mean for each aggregation."""
+        """Yield the estimate of each aggregation from the points at these places of the released values."""
         for m in self.measured:
             own = places[self.wanted.index(_at(m))] if self.kind.quantile else places[0]
             chosen = self.chosen.at(own, self.many if own == places[0] else 1)
             yield Estimate(self.kind, None, None, 0.0, point(0), whole=False, chosen=chosen)
 
     def draw(self, granted: Grant, grid: int, places: tuple[int, ...], analysis: Analysis, *, one_group: bool) -> Draw:
-        """The draw that is granted so much. Several of the most frequent values are taken by noisy counts, where that
-        is less noise than drawing one after the other."""
+        """Return the draw for a granted cost. Several most frequent values are selected by noisy counts if that needs
+        less noise than successive draws."""
         among = self.chosen.among
         bounded = analysis.neighbours is Neighbours.BOUNDED
         several = self.kind.quantile and self.many > 1
@@ -337,7 +338,7 @@ class _Question:
         return replace(draw, mechanism=noisy.law.name, cost=noisy.cost, event=noisy.event, noise=noisy.law)
 
     def check(self, draw: Draw, groups: int) -> None:
-        """Refuse a draw that would say nothing, or take too long. Raises InvalidPrivacyParameter, UnsupportedSQL."""
+        """Refuse a draw that would be meaningless or take too long. Raises InvalidPrivacyParameter, UnsupportedSQL."""
         if self.kind.ranked and draw.rank > _LARGEST_RANK:
             raise InvalidPrivacyParameter(
                 f"{self.kind} would be asked for by a rank beyond any table's rows: epsilon is too small for how much "

@@ -1,4 +1,4 @@
-"""What a lowered query is made of: coordinates that noise is added to, and what they mean for the answer."""
+"""The elements of a lowered query: noisy coordinates, and the estimates computed from them."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from dpsql.schema.intervals import Interval
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """One integer per group, a combination of parts: sum of factor * part over `terms`; `unit` is a step's worth.
+    """One integer per group: the sum of factor * part over `terms`. `unit`: the value of one step.
 
-    How far a person moves it follows from the parts (`core.sensitivity.norms`). `noisy` is False for what neighbours
-    have in common (the number of rows, under bounded neighbours).
-    """
+    The parts determine a unit's sensitivity in it (`core.sensitivity.norms`). `noisy` is False for integers that
+    neighbouring tables share (the number of rows, under bounded neighbours)."""
 
     name: Label
     terms: tuple[tuple[int, int], ...]
     unit: float
     noisy: bool = True
     undivided: tuple[float, int] | None = None
-    """A step's worth as a number and what it is divided by, where `unit` is that, rounded."""
+    """The value of one step as a number and its divisor, where `unit` is the rounded quotient."""
 
     @property
     def worth(self) -> Fraction:
-        """A step's worth, exactly."""
+        """The exact value of one step."""
         unit, by = (self.unit, 1) if self.undivided is None else self.undivided
         return Fraction(unit) / by
 
     def times(self, factor: int) -> Coordinate:
-        """The same on a lattice so many times as fine."""
+        """Return the coordinate on a lattice that is `factor` times as fine."""
         unit, by = (self.unit, 1) if self.undivided is None else self.undivided
         return replace(
             self,
@@ -49,10 +48,10 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Second moments of one argument (`square`), or of two. Places among the features, None where a moment is known
-    without them: the argument has one value only. Squares are sums of 2 u^2 - 1 and products sums of u v, where u is
-    the value from -1 to 1 between the ends of its range; the other sum is one of values from their `centre`, in the
-    answer's units, as the first is. `half`: half the width of a range."""
+    """Second moments of one argument (`square`), or of two. Fields are places among the features; None if a moment is
+    known without them, because the argument has one value only. Squares are sums of 2 u^2 - 1 and products sums of u v,
+    where u is the value scaled to -1..1 over its range. The second argument's sum is of values from their `centre`, in
+    the answer's units, like the first. `half`: half the width of a range."""
 
     half: float
     square: int | None = None
@@ -65,9 +64,9 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class ChosenPoint:
-    """A point of a public grid that was drawn: `place` among the features, the first of `many`. Points are the `values`
-    of a list, those of `points` or `among`, or origin + step * point, at most `most`. `listed`: the points come as one
-    text."""
+    """A selected point of a public grid: `place` among the features, the first of `many`. Points are the `values` of a
+    list, those of `points` or `among`, or origin + step * point, at most `most`. `listed`: the points are returned as
+    one text."""
 
     place: int
     many: int = 1
@@ -82,23 +81,23 @@ class ChosenPoint:
 
     @property
     def partial(self) -> bool:
-        """Whether the range has other values than the points."""
+        """Whether the range has values that are not points."""
         if self.among is not None:
             return self.kind is Type.REAL or self.among.step > 1
         return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)
 
     def at(self, place: int, many: int) -> ChosenPoint:
-        """The same at other places."""
+        """Return the point at other places."""
         return replace(self, place=place, many=many)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An aggregation from features: COUNT = count, SUM = sum + centre * count, AVG = centre + sum / count, and those of
-    second moments as `estimates` has them.
+    """An aggregation from features: COUNT = count, SUM = sum + centre * count, AVG = centre + sum / count; for second
+    moments see `estimates`.
 
-    `sum` and `count` are places among the features; None where the term is absent (a sum that is not centred, or a
-    centred sum that is always 0). `range` holds the average. `chosen`: what was drawn, of an aggregation that chooses.
+    `sum` and `count` are places among the features; None if the term is absent (a sum that is not centred, or a centred
+    sum that is always 0). `range`: of the average. `chosen`: the selected point of an aggregation that selects values.
     """
 
     kind: AggregateFunction
@@ -107,16 +106,16 @@ class Estimate:
     centre: float
     range: Interval
     whole: bool
-    """The exact answer is an integer, and what is shown is rounded to one."""
+    """The exact answer is an integer, and the shown value is rounded to one."""
     moments: Moments | None = None
     chosen: ChosenPoint | None = None
     unrounded: bool = False
-    """The exact answer is an integer, and what is shown has the fractions of an estimate, save where doubles would be
-    too coarse."""
+    """The exact answer is an integer, and the shown value keeps the fractions of an estimate, unless doubles are too
+    coarse."""
 
     @property
     def terms(self) -> dict[int, float] | None:
-        """The features of a COUNT or SUM with their weights; None of what is no sum of features."""
+        """The features of a COUNT or SUM with their weights; None for other aggregations."""
         if not self.kind.linear:
             return None
         parts = ((self.sum, 1.0), (self.count, 1.0 if self.kind.counts else self.centre))
@@ -124,21 +123,21 @@ class Estimate:
 
     @property
     def exact_centre(self) -> Fraction:
-        """The centre: of values that are centred in their range `centre` is its middle, rounded."""
+        """The exact centre: for values centred in their range, `centre` is the rounded middle."""
         if self.centre == 0:
             return Fraction(0)
         return (Fraction(self.range.lower) + Fraction(self.range.upper)) / 2
 
     @property
     def places(self) -> tuple[int | None, ...]:
-        """The features that it is made of."""
+        """The features of the estimate."""
         more = self.moments
         second = () if more is None else (more.square, more.product, more.sum, more.other_square)
         return (self.sum, self.count, *second)
 
 
 def moved(estimate: Estimate, by: int) -> Estimate:
-    """An estimate whose features stand so many places further on."""
+    """Return the estimate with its features shifted by so many places."""
 
     def at(place: int | None) -> int | None:
         return None if place is None else place + by
@@ -156,17 +155,17 @@ def moved(estimate: Estimate, by: int) -> Estimate:
 
 
 Feature = tuple[tuple[int, float], ...]
-"""What is estimated of a group, as a combination of coordinates in the answer's units: (place, factor) pairs."""
+"""An estimated value of a group, as a combination of coordinates in the answer's units: (place, factor) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The lowered query. `features` is what estimates speak of; None: the coordinates themselves. `selection`: the
-    coordinate that decides which groups are shown, in which a unit counts at least `one_row` steps and at most
-    `most_of_a_unit`; `groups_of_a_unit`: how many groups can appear or vanish with one unit; both from
-    `core.sensitivity.norms`. `divided`: coordinates are shares of rows, which move all together by no more than one of
-    them may. `classes`: the class of each coordinate, where rows that exclude each other have classes of their own;
-    else all are of one."""
+    """The lowered query. `features`: the inputs of the estimates; None: the coordinates themselves. `selection`: the
+    coordinate that decides which groups are shown; a unit counts at least `one_row` and at most `most_of_a_unit` steps
+    in it. `groups_of_a_unit`: how many groups can appear or vanish with one unit. Both limits are from
+    `core.sensitivity.norms`. `divided`: coordinates are shares of rows, which together move by no more than a single
+    one may. `classes`: the class of each coordinate, if rows that exclude each other have separate classes; otherwise
+    there is one class."""
 
     parts: tuple[Part, ...]
     coordinates: tuple[Coordinate, ...]
@@ -179,34 +178,34 @@ class Lattice:
     divided: bool = False
     classes: tuple[int, ...] = ()
     across: ExactPlan | None = None
-    """Of public groups, where one vector of noise is for the coordinates of all of them."""
+    """The exact plan of public groups, if one noise vector covers the coordinates of all of them."""
 
     @property
     def exact(self) -> int:
-        """How many aggregates have no noise."""
+        """The number of aggregates without noise."""
         noisy = {place for place, each in enumerate(self.coordinates) if each.noisy}
         used = [{at for place in each.places for at, _ in self.weights(place)} for each in self.estimates]
         return sum(noisy.isdisjoint(places) for places in used)
 
     @property
     def noisy_classes(self) -> tuple[int, ...]:
-        """The classes of the coordinates that have noise."""
+        """The classes of the noisy coordinates."""
         pairs = zip(self.classes, self.coordinates, strict=False)
         return tuple(own for own, each in pairs if each.noisy)
 
     @property
     def noisy(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """The combinations of parts that have noise."""
+        """The terms of the noisy coordinates."""
         return tuple(each.terms for each in self.coordinates if each.noisy)
 
     @property
     def quiet(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """Those that are released as they are."""
+        """The terms of the coordinates that are released exactly."""
         return tuple(each.terms for each in self.coordinates if not each.noisy)
 
     def better_apart(self, reach: Reach) -> bool:
-        """Whether noise for each coordinate, for the L1 norm of all, is less than that of the cube: a variance of
-        2 l1^2 against (d + 1)(d + 2) / 3 steps^2."""
+        """Return whether independent noise for each coordinate, for the L1 norm of all, has less variance than the
+        cube's: 2 l1^2 against (d + 1)(d + 2) / 3 steps^2."""
         d = reach.dimension
         return (
             not self.divided
@@ -218,16 +217,16 @@ class Lattice:
 
     @property
     def width(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return len(self.coordinates) if self.features is None else len(self.features)
 
     def weights(self, place: int | None) -> Feature:
-        """A feature as a combination of coordinates: (place, factor) pairs."""
+        """Return a feature as a combination of coordinates: (place, factor) pairs."""
         if place is None:
             return ()
         return ((place, 1.0),) if self.features is None else self.features[place]
 
 
 def l1_of(reach: Reach) -> int:
-    """The L1 norm of all coordinates."""
+    """Return the L1 norm of all coordinates."""
     return reach.cube_sensitivity * reach.dimension if reach.l1 is None else reach.l1

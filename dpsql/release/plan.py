@@ -1,4 +1,4 @@
-"""planned: a bound query -> a Release, with a search for bounds before it where some are to be chosen."""
+"""Planning of a bound query: its release, after a search for bounds if some are to be chosen."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def planned(
     mechanism: str,
     auto_bounds: bool = False,
 ) -> Release:
-    """A query's release. Where columns need bounds that are chosen, it is planned with the widest that there are, so
-    that what cannot be planned is refused before any row is read. auto_bounds: bounds are chosen for every column that
-    needs some, not only for those declared "auto".
+    """Return a query's release. If bounds are to be chosen, the query is planned with the widest ones, so that a query
+    that cannot be planned is refused before any row is read. auto_bounds: choose bounds for every column that needs
+    some, not only for those declared "auto".
 
-    Raises what `analyse` and `calibrate` raise."""
+    Raises the errors of `analyse` and `calibrate`."""
     unlimited = query
     if any(map(_compares_rows, nodes_of(query.plan.input))):
         from dpsql.core.row_limits import limit_join_inputs  # loaded with the first join
@@ -57,7 +57,7 @@ def planned(
     except MissingBounds:
         if not auto_bounds:
             raise
-    if first is None:  # bounds of columns do not help: without them the refusal names what would
+    if first is None:  # column bounds do not help: the refusal of the original query names the fix
         return planned(unlimited, neighbours, allowed, options, strategy=strategy, mechanism=mechanism)
     settle = partial(plans.settled, first, first.law)
     searches = searches_of(loose, query.plan, first.analysis, allowed(), settle)
@@ -78,8 +78,7 @@ def _compares_rows(node: Source) -> bool:
 
 @dataclass(frozen=True)
 class _Plans:
-    """The plans of a query for bounds of its columns that have none; `allowed`: the cost of the query with the search
-    for them."""
+    """The plans of a query for given bounds of its columns without any; `allowed`: the cost including the search."""
 
     query: Query
     loose: tuple[Column, ...]
@@ -90,12 +89,12 @@ class _Plans:
 
     @property
     def limits(self) -> tuple[Interval, ...]:
-        """The widest bounds that there are."""
+        """The widest bounds of each column."""
         return tuple(widest(column) for column in self.loose)
 
     def of(self, bounds: tuple[Interval, ...], law: str, allowed: Allowance | None = None) -> Release:
-        """The release with such bounds and noise of such a law, at what the search leaves or at `allowed`. Raises what
-        `analyse` and `calibrate` raise."""
+        """Return the release with these bounds and noise distribution, at the cost that the search leaves or at
+        `allowed`. Raises the errors of `analyse` and `calibrate`."""
         query = clipped(self.query, dict(zip(self.loose, bounds, strict=True)))
         written: dict[Expr, Expr] = {clamped(*each): each[0] for each in zip(self.loose, bounds, strict=True)}
         analysis = analyse(query.plan, self.neighbours, self.options, written)
@@ -103,12 +102,15 @@ class _Plans:
         return calibrate(query, analysis, cost, strategy=self.strategy, mechanism=law, options=self.options)
 
     def settled(self, first: Release, law: str, bounds: tuple[Interval, ...]) -> tuple[Release, tuple[Interval, ...]]:
-        """The release with chosen bounds, and these. Conditions and bounds can contradict each other, so that an
-        expression loses a range that it had; then they are widened, which depends on what is public by now, up to those
-        of `first`."""
+        """Return the release with the chosen bounds, and these bounds. Conditions and bounds can contradict each other,
+        so that an expression loses its range. The bounds are then widened, up to those of `first`; this depends only on
+        public facts."""
         for intervals in _wider(bounds, self.limits):
             rest = _rest(self.allowed)
-            for allowed in (rest, replace(rest, bounded_range=True)):  # draws among few values may have a larger rho
+            for allowed in (
+                rest,
+                replace(rest, bounded_range=True),
+            ):  # selections from few values may have a larger rho
                 try:
                     after = self.of(intervals, law, allowed)
                 except (QueryRefused, InvalidPrivacyParameter):
@@ -120,7 +122,7 @@ class _Plans:
 
 
 def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterator[tuple[Interval, ...]]:
-    """The bounds, and ever wider ones within the limits."""
+    """Yield the bounds, and increasingly wide ones within the limits."""
     factor = 1
     while factor < _WIDEST:
         yield tuple(
@@ -131,7 +133,7 @@ def _wider(bounds: tuple[Interval, ...], limits: tuple[Interval, ...]) -> Iterat
 
 
 def _rest(allowed: Allowance) -> Allowance:
-    """What a search for bounds leaves of it."""
+    """Return what a search for bounds leaves of the allowance."""
     if allowed.rho is not None:
         return replace(allowed, rho=allowed.rho * (1 - SHARE))
     return replace(allowed, epsilon=allowed.pure * Fraction(1 - SHARE))

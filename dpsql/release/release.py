@@ -1,8 +1,8 @@
-"""calibrate: a plan, its analysis and a privacy loss -> a Release, everything about an answer but the data.
+"""The calibrated release of a query: everything about an answer except the data.
 
-A release lowers the aggregations to integer *parts* (what the executor sums) and to *coordinates* (integer combinations
-of parts that noise is added to), so that one privacy unit moves every coordinate by at most the same number of lattice
-steps. COUNT, SUM and AVG of the same columns share their coordinates, and so one spend.
+A release lowers the aggregations to integer *parts* (the sums that the executor computes) and to *coordinates* (integer
+combinations of parts that noise is added to), so that one privacy unit moves every coordinate by at most the same
+number of lattice steps. COUNT, SUM and AVG of the same columns share their coordinates, and therefore one cost.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ Derived = TypeVar("Derived")
 
 @dataclass(frozen=True)
 class ReleasedValues:
-    """Noisy values, safe to show: a vector for each key, and the features in the answer's units, (n, groups)."""
+    """Noisy values, safe to show: a vector for each key, and the features in the answer's units, (features, groups)."""
 
     keys: tuple[Vector, ...]
     values: NDArray[np.float64]
     bounds: tuple[Interval, ...] = ()
-    """Those that the query has chosen, of each column that it searched bounds for."""
+    """The chosen bounds of each searched column."""
     integers: Integers = field(default_factory=dict)
-    """Whole numbers that are too large for `values`, by aggregation, one for each group."""
+    """Integers that are too large for `values`, by aggregation, one for each group."""
 
     @property
     def groups(self) -> int:
         return int(self.values.shape[1])
 
     def at(self, places: Any) -> ReleasedValues:
-        """Those of some groups."""
+        """Return the values of some groups."""
         numbers = np.arange(self.groups)[places].tolist() if self.integers else ()
         integers = {of: tuple(each[number] for number in numbers) for of, each in self.integers.items()}
         return ReleasedValues(tuple(key.at(places) for key in self.keys), self.values[:, places], self.bounds, integers)
@@ -78,9 +78,9 @@ class ReleasedValues:
 
 @dataclass(frozen=True)
 class Release:
-    """A calibrated query. `measurements` are made one after the other; `cost` is what the ledger is charged, `events`
-    are the steps that it is made of, `allowed` what was asked for; `choice`: how Laplace and Gaussian noise compare,
-    where both were possible."""
+    """A calibrated query. `measurements` run in order; `cost`: the charge to the ledger; `events`: its steps;
+    `allowed`: the requested privacy loss; `choice`: the comparison of Laplace and Gaussian noise, if both were
+    possible."""
 
     query: Query
     analysis: Analysis
@@ -93,43 +93,43 @@ class Release:
     events: tuple[Event, ...] = ()
     choice: Choice | None = None
     bounds: tuple[ChosenBounds, ...] = ()
-    """Bounds that were chosen."""
+    """The chosen bounds."""
     goal: Goal | None = None
-    """The error that was asked for, where epsilon was found for it."""
+    """The requested error, if epsilon was derived from it."""
     meaningless: frozenset[int] = frozenset()
-    """The aggregations, by place, that are NULL since no bounds were found for them (`found_bounds`)."""
+    """The aggregations, by place, that are NULL because no bounds were found for them (`found_bounds`)."""
     as_declared: Callable[[], Release] | None = field(default=None, compare=False, repr=False)
-    """Plans the query for the case that its chosen bounds had been declared, so that nothing is spent on a search."""
+    """Plans the query as if its chosen bounds had been declared, so that nothing is spent on a search."""
 
     @cached_property
     def told(self) -> MeasurementDescription:
-        """What its measurements say of themselves, one after the other."""
+        """The descriptions of all measurements, in order."""
         each = zip(*[one.told for one in self.measurements], strict=True)
         return MeasurementDescription(*map(tuple, map(chain.from_iterable, each)))
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
-        """Its noise vectors, none where nothing private is measured, the one that chooses groups first."""
+        """The noise vectors, the one that selects groups first; empty if nothing private is measured."""
         return self.told.shares
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """The values that it chooses."""
+        """The private selections of values."""
         return self.told.draws
 
     @property
     def selection(self) -> ShownGroups:
-        """Which groups it shows."""
+        """The selection of groups."""
         return next(iter(self.told.selections), ALL_SHOWN)
 
     @property
     def levels(self) -> Levels:
-        """The levels of a query with grouping sets, which have noise of their own in place of `shares`; else none."""
+        """The levels of a query with grouping sets, whose noise replaces `shares`; otherwise `NO_LEVELS`."""
         return next(iter(self.told.levels), NO_LEVELS)
 
     @property
     def searches(self) -> Searches:
-        """How bounds are chosen that are still to be chosen; all else then stands for the widest ones."""
+        """The searches of bounds that are still to be chosen; until then, everything else assumes the widest bounds."""
         return next(iter(self.told.searches), NO_SEARCHES)
 
     @property
@@ -139,23 +139,25 @@ class Release:
 
     @property
     def plans(self) -> tuple[ExactPlan, ...]:
-        """What an executor is asked for, one after the other."""
+        """The exact plans for the executor, in order."""
         return (*self.told.plans, self.exact)
 
     @cached_property
     def sections(self) -> tuple[tuple[Release, slice], ...]:
-        """The rows of the answer by the law of their noise: all of one, or those of each level. What the release is to
-        them, and which they are."""
+        """The rows of the answer by noise distribution: all rows together, or those of each level, as pairs of the
+        release for these rows and their slice."""
         each = [(self.at_level(keys), rows) for levels in self.told.levels for keys, rows in levels.rows()]
         return tuple(each) or ((self, slice(None)),)
 
     def settled(self, bounds: tuple[Interval, ...]) -> Release:
-        """The release with bounds for its columns; itself where none are to be chosen. Costs what this one does."""
+        """Return the release with bounds for its columns, at the same cost; `self` if there are none to choose."""
         if not self.told.searches:
             return self
         release: Release
         release, intervals = self.searches.settle(bounds)
-        release = replace(release, query=replace(release.query, finish=self.query.finish))  # it may be another step's
+        release = replace(
+            release, query=replace(release.query, finish=self.query.finish)
+        )  # `finish` may belong to another step
         searches = zip(self.searches.searches, intervals, bounds, strict=True)
         chosen_bounds = tuple(ChosenBounds.of(*each) for each in searches)
         return replace(release, cost=self.cost, allowed=self.allowed, events=self.events, bounds=chosen_bounds)
@@ -165,8 +167,8 @@ class Release:
         return {}
 
     def once(self, derive: Callable[[Release], Derived]) -> Derived:
-        """What follows from the release alone, derived when it is first asked for. Nothing that a run has found: the
-        same release is run again for the next question of its kind."""
+        """Derive a value from the release on first use. It must not depend on the results of a run: the same release
+        runs again for the next query of its kind."""
         if derive not in self._derived:
             self._derived[derive] = derive(self)
         found: Derived = self._derived[derive]
@@ -174,7 +176,7 @@ class Release:
 
     @cached_property
     def price(self) -> str:
-        """The cost in words, in the coin that was asked for."""
+        """The cost as text, in the privacy measure of the request."""
         if self.allowed.rho is None or not self.cost.rho:
             return str(self.cost)
         return str(Allowance(None, self.cost.delta, self.cost.rho))
@@ -186,7 +188,7 @@ class Release:
 
     @property
     def width(self) -> int:
-        """How many values of a group are released."""
+        """The number of released values of a group."""
         return self.lattice.width + sum(len(draw.places) for draw in self.draws)
 
     @property
@@ -195,22 +197,23 @@ class Release:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """How each aggregation follows from the coordinates, in the order of the plan's aggregations."""
+        """The estimate of each aggregation from the coordinates, in the order of the plan's aggregations."""
         return self.lattice.estimates
 
     @property
     def noise(self) -> Noise | None:
-        """The law of the first share."""
+        """The noise of the first share."""
         return self.shares[0].noise if self.shares else None
 
     @property
     def reach(self) -> Reach:
-        """What the first share protects."""
+        """The sensitivity of the first share."""
         return self.shares[0].reach if self.shares else NO_REACH
 
     def for_all(self, level: float, groups: int) -> float:
-        """The level of each group's interval at which all hold at once with probability `level`. Noise of different
-        groups is independent; that of levels, or of all groups at once, is not, and there the union bound serves."""
+        """Return the level of each group's interval at which all hold at once with probability `level`. Noise of
+        different groups is independent, except for levels or one vector across groups, where the union bound applies.
+        """
         together = self.levels.wanted or any(share.reach.across for share in self.shares)
         return 1 - (1 - level) / max(1, groups) if together else level ** (1 / max(1, groups))
 
@@ -221,12 +224,13 @@ class Release:
 
     @property
     def even_chance(self) -> float | None:
-        """Of how many rows (or units) a group is shown as likely as not, by its threshold; None where there is none."""
+        """The number of rows (or units) for which a group is shown as likely as not by its threshold; None without a
+        threshold."""
         height = dict(self.selection.conditions).get(self.lattice.selection)
         return None if height is None else height / self.lattice.one_row
 
     def at_level(self, keys: tuple[int, ...]) -> Release:
-        """The release as one level of it sees it, for its noise; it is not to be run."""
+        """Return a view of the release with the noise of one level; it cannot be run."""
         if not self.levels.measured:
             return replace(self, measurements=())
         noise: Any = self.levels.noise_of(keys)
@@ -236,24 +240,25 @@ class Release:
 
     @property
     def law(self) -> str:
-        """The word for its noise."""
+        """The name of the noise distribution."""
         laws = [*(share.noise for share in self.shares), *(level.noise for level in self.levels.measured)]
         return "gaussian" if any(isinstance(each, GaussianNoise) for each in laws) else "laplace"
 
     def share_of(self, place: int | None) -> Share | None:
-        """The noise that a coordinate has; None for one that has none."""
+        """Return the share with the noise of a coordinate; None if it has no noise."""
         return next((share for share in self.shares if place in share.places), None)
 
     def sensitivity(self, place: int, level: tuple[int, int] | None = None) -> Sensitivity:
-        """How far a unit moves a coordinate in all groups; or in those of a `level` (see `sensitivity_of`)."""
+        """Return a unit's sensitivity in a coordinate in all groups, or in those of a `level` (see
+        `sensitivity_of`)."""
         share, terms = self.share_of(place), self.coordinates[place].terms
         if share is not None and share.reach.across is not None:
             return sensitivity_across(self.exact, terms, self.analysis)
         return sensitivity_of(self.lattice.parts, terms, self.analysis, level)
 
     def share_noise(self, some: Iterable[int], others: Iterable[int]) -> bool:
-        """Whether the noise of two sets of coordinates is dependent: one vector's is that joins its coordinates, else
-        that of a coordinate itself."""
+        """Return whether two sets of coordinates have dependent noise: from the same vector with joint noise, or in the
+        same coordinate."""
         return bool(self._sources(some) & self._sources(others))
 
     def _sources(self, places: Iterable[int]) -> set[tuple[int, int]]:
@@ -266,13 +271,13 @@ class Release:
         return sources
 
     def noise_of(self, estimate: Estimate) -> Noise | None:
-        """The noise of an aggregation."""
+        """Return the noise of an aggregation."""
         used = [place for feature in (estimate.sum, estimate.count) for place, _ in self.lattice.weights(feature)]
         return next((share.noise for place in used if (share := self.share_of(place)) is not None), None)
 
     def choose_bounds(self, execute: Callable[[ExactPlan], ExactTable]) -> tuple[Interval, ...]:
-        """Choose the bounds that are still to be chosen: what is measured of integers of its own, before those of the
-        release itself are known."""
+        """Choose the bounds that are still to be chosen, from exact integers measured before those of the release are
+        known."""
         bounds: tuple[Interval, ...] = ()
         for each in self.measurements if self.told.plans else ():  # most have none
             for plan in each.told.plans:
@@ -282,16 +287,16 @@ class Release:
         return bounds
 
     def privatise(self, table: ExactTable) -> ReleasedValues:
-        """Measure the exact integers, and decode what is found."""
+        """Measure the exact integers, and decode the results."""
         noisy = [place for place, each in enumerate(self.coordinates) if each.noisy]
         return self._decoded(self.asked.measured(self.measurements, table, noisy))
 
     def _decoded(self, found: MeasuredValues) -> ReleasedValues:
-        """What is found, in the answer's units."""
+        """Convert measured values to the answer's units."""
         steps = found.steps
         units = np.array([each.unit for each in self.coordinates], dtype=np.float64)
         values = self.features_of(steps.astype(np.float64) * units[:, None])
-        # An estimate that is made of many others is no more exact in doubles than the largest of them.
+        # In doubles, an estimate from many others is no more exact than the largest of them.
         if found.precisely is not None and are_large(self.lattice, values, LARGEST_OF_LEVELS):
             steps = found.precisely()
             worths = np.array([each.worth for each in self.coordinates], dtype=object)
@@ -300,7 +305,7 @@ class Release:
         return ReleasedValues(found.keys, np.concatenate([values, *found.chosen]), integers=integers)
 
     def features_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Coordinates, in the answer's units, to what estimates speak of."""
+        """Combine coordinates, in the answer's units, into the features of the estimates."""
         features = self.lattice.features
         if features is None:
             return values
@@ -308,20 +313,20 @@ class Release:
         return np.stack(sums)
 
     def coordinate_steps(self, parts: NDArray[Any]) -> NDArray[Any]:
-        """The exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps."""
+        """Return the exact coordinates, (coordinates, groups), from the exact parts; integers in lattice steps."""
         return self.asked.steps(parts)
 
     @cached_property
     def asked(self) -> PaidRequest:
-        """What is measured of which integers."""
+        """The integers to be measured, for the check of payment."""
         return PaidRequest(self.exact, self.analysis, tuple(each.terms for each in self.coordinates))
 
     def assert_paid(self) -> None:
-        """Raises InternalError where it is worth more than it costs (`core.payment`)."""
+        """Raise InternalError if the privacy loss exceeds the cost (`core.payment`)."""
         self.once(_assert_paid)
 
     def chance_shown(self, units: int) -> float | None:
-        """The chance that a group of so many privacy units is shown; None when all groups are."""
+        """Return the probability that a group of `units` privacy units is shown; None if all groups are."""
         return self.selection.chance(units)
 
 
@@ -334,7 +339,7 @@ def _assert_paid(release: Release) -> None:
 
 
 def _source(share: Share, place: int) -> int:
-    """What the noise of a coordinate depends on: itself, or its class or vector, below 0."""
+    """Return the source of a coordinate's noise: the coordinate itself, or its class or vector as a negative number."""
     if isinstance(share.noise, ClassLaplace):
         return -1 - share.noise.classes[share.places.index(place)]
     return place if isinstance(share.noise, INDEPENDENT) else -1

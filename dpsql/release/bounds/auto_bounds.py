@@ -1,14 +1,14 @@
-"""Clip bounds that a query chooses itself, privately, for columns that are declared "auto".
+"""Private choice of clip bounds for columns that are declared "auto".
 
-One interval is drawn of a public list (`bound_candidates`), by the rows that it would clip and by how wide it is: being
-wider is worth the noise that it brings only while it saves enough clipped rows. This takes the place of asking one
-bound after the other whether few enough rows are beyond it (AboveThreshold), which has to pay for a noisy threshold and
-for every question: `docs/decisions/0021-automatic-clip-bounds.md` has the comparison.
+The exponential mechanism selects one interval from a public list (`bounds.candidates`). The score counts the rows that
+the interval would clip. Wider intervals carry a penalty, because the noise they add is worth it only if they save
+enough clipped rows. AboveThreshold, which tests one bound after another, would have to pay for a noisy threshold and
+for every test: `docs/decisions/0021-automatic-clip-bounds.md` has the comparison.
 
-Privacy. A row more or less moves max(below I, above I) by 0 or 1, for all I in the same direction: the spread
-(`core.mechanisms.exponential`) is 1. A row that changes counts as one that leaves and one that enters: spread 2. Those
-of a unit's rows add up. Penalties, and how many candidates there are of each kind, are public. The bounds are then
-public, and the query is planned with them for the rest of its epsilon (sequential composition).
+Privacy. Adding or removing a row changes max(below I, above I) by 0 or 1, for all I in the same direction: the spread
+(`core.mechanisms.exponential`) is 1. Replacing a row removes one and adds one: spread 2. The spreads of a unit's rows
+add up. Penalties, and the number of candidates of each kind, are public. The chosen bounds are then public, and the
+query is planned with them for the rest of its epsilon (sequential composition).
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 
 SHARE = Fraction(3, 10)
-"""The part of a query's epsilon that its bounds cost."""
+"""The share of a query's epsilon that is spent on choosing bounds."""
 SURE = 0.95
-"""How sure it is that no more rows are clipped than is said."""
+"""The probability with which the stated limits on clipped rows hold."""
 _LOWEST = {Type.INTEGER: 2.0, Type.REAL: 2.0**-4}
-"""Bounds that are no larger come out in 99 of 100 searches without any row."""
+"""Without any rows, 99 of 100 searches return bounds no larger than these."""
 _WORTH = Fraction(3, 4)
-"""Half an octave wider is worth so many clipped rows, divided by the epsilon of the search,"""
+"""Widening by half an octave must save this many clipped rows, divided by the epsilon of the search,"""
 _LEAST_WORTH = Fraction(1, 160)
-"""or such a part of a row, where epsilon is large: all half octaves together, some 140, are never worth a row."""
+"""or this part of a row, where epsilon is large: all half octaves together, some 140, are never worth a row."""
 _MOST_GROUPS = 32
-"""Among k groups the noise of all is to be paid for by the rows of all: half an octave is then worth k/2 times as much,
-up to so many groups."""
+"""The rows of all k groups have to pay for the noise of all k: half an octave is then worth k/2 times as much, for at
+most this many groups."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """The choice of one column's bounds. `epsilon`: what it costs, with `rows` rows of one unit at most; `worth`: how
-    many clipped rows half an octave is worth, times epsilon; `cost`: its part of what the query costs."""
+    """The private choice of one column's bounds. `epsilon`: its cost, with at most `rows` rows of one unit; `worth`:
+    how many clipped rows half an octave is worth, times epsilon; `cost`: its part of the query's cost."""
 
     column: Column
     intervals: Intervals
@@ -71,7 +71,7 @@ class Search:
     worth: Fraction
     cost: Cost
     chosen_by: Chooser | None = field(default=None, compare=False)
-    """In a trial, in place of the mechanism's own."""
+    """In a dry run, replaces the mechanism's own chooser."""
 
     @classmethod
     def of(cls, column: Column, epsilon: Fraction, rows: int, **how: Any) -> Search:
@@ -81,40 +81,41 @@ class Search:
         return cls(column, intervals, GridCounts(of, 2 * of.middle), epsilon, rows, **how)
 
     def choose(self, grid: Grid) -> Interval:
-        """Bounds for exact counts of places, by the exponential mechanism: exp(-epsilon clipped / (spread rows) -
+        """Select bounds from exact counts by the exponential mechanism: exp(-epsilon clipped / (spread rows) -
         penalty), up to normalisation."""
         found = self.weighed(grid)
         place = (self.chosen_by or exponential)(found.gaps[None], found.rate, found.many[None])[0]
         return found.drawn(int(place), chance=self.chosen_by is None)
 
     def weighed(self, grid: Grid) -> WeightedCandidates:
-        """All candidates, those alike together."""
+        """Return all candidates, with equal ones grouped."""
         assert isinstance(self.grid.of, LeadingDigits)
         return WeightedCandidates.all(self.intervals, self.grid.of, grid, float(self.worth), self.rate)
 
     @property
     def law(self) -> ChoiceSequence:
-        """What chooses, for all that it is worth."""
+        """The choice as an input of privacy accounting."""
         return ChoiceSequence(self.mechanism, self.epsilon, pure=self.cost.epsilon is not None)
 
     @property
     def rate(self) -> Fraction:
-        """The exponent of a row."""
+        """The change of the exponent per clipped row."""
         return self.epsilon / self.spread
 
     @property
     def spread(self) -> int:
-        """By how much the rows that two candidates clip can move apart."""
+        """The most by which a unit changes the difference between two candidates' scores."""
         return spread_of_counts(self.rows, self.bounded)
 
     def clipped_at_most(self, drawn: Interval) -> tuple[int, int]:
-        """How many rows lie below and how many above drawn bounds, at most, not counting those beyond the widest that
-        can be chosen: both hold at once with probability `SURE`, over the draw and whatever the data are.
+        """Return upper limits on the rows below and above the drawn bounds, not counting rows beyond the widest
+        candidate. Both hold at once with probability `SURE`, over the draw and for any data.
 
-        Proof. Let I clip f_I rows on the side where these are more, and weigh w_I where there are no rows, K being the
-        widest. The chance of I is at most w_I exp(-r f_I) / (w_K exp(-r f_K)), r = epsilon / spread. All I with f_I >
-        f_K + x have together a chance of at most exp(-r x) sum w / w_K: at most 1 - SURE for x = log(sum w / w_K / (1 -
-        SURE)) / r. f_K counts what lies beyond K on one side, so as many rows and x more lie beyond I at most."""
+        Proof. Let I clip f_I rows on the side where more are clipped, and weigh w_I if there are no rows. Let K be the
+        widest candidate. The probability of I is at most w_I exp(-r f_I) / (w_K exp(-r f_K)), r = epsilon / spread. All
+        I with f_I > f_K + x have together a probability of at most exp(-r x) sum w / w_K: at most 1 - SURE for x =
+        log(sum w / w_K / (1 - SURE)) / r. f_K counts the rows beyond K on one side, so at most f_K + x rows lie beyond
+        I."""
         worth = float(self.worth)
         odds = math.log(self.intervals.weight(worth) / (1 - SURE)) + float(self.intervals.penalties(worth)[0][-1])
         most = math.floor(odds * self.spread / float(self.epsilon) * (1 + 1e-9)) + 1
@@ -122,12 +123,12 @@ class Search:
         return 0 if drawn.lower <= widest.lower else most, 0 if drawn.upper >= widest.upper else most
 
     def is_lowest(self, drawn: Interval) -> bool:
-        """Tell if drawn bounds are among those that come out where there are hardly any rows."""
+        """Return whether the drawn bounds are among those that result if there are hardly any rows."""
         return drawn != self.intervals.widest and drawn.magnitude <= _LOWEST[self.column.type]
 
     def rows_enough(self, drawn: Interval) -> float:
-        """How many rows there have to be so that half of them are not beyond one of drawn bounds, with probability
-        `SURE`, if none lie beyond 2^32: by the proof of `clipped_at_most` with these bounds for the widest."""
+        """Return the number of rows from which on, with probability `SURE`, no more than half lie beyond either drawn
+        bound, if none lie beyond 2^32: by the proof of `clipped_at_most` with these bounds as the widest."""
         if drawn == self.intervals.widest:
             return -math.inf
         worth, ends = float(self.worth), (-(2**32), 2**32)
@@ -136,16 +137,15 @@ class Search:
         return 2 * odds / float(self.rate)
 
     def rows_needed(self, drawn: Interval) -> float:
-        """How many rows make up for the penalty of drawn bounds: with fewer these are hardly drawn for their rows."""
+        """Return the number of rows that outweighs the penalty of the drawn bounds: fewer rows hardly explain them."""
         return self.intervals.penalty(drawn, float(self.worth)) / float(self.rate)
 
 
 @dataclass(frozen=True)
 class ChosenBounds:
-    """A column whose bounds were chosen, the bounds, what the choice cost, and how many rows they clip at most, below
-    and above, with probability `SURE` (besides those beyond the largest bounds that could be chosen). `lowest`,
-    `rows_needed`, `rows_enough`: as of `Search`; `free`: they are no bounds near 0; `rows`: how many of one unit were
-    searched at most."""
+    """The chosen bounds of a column, the cost of the choice, and upper limits on the rows clipped below and above, with
+    probability `SURE` (not counting rows beyond the widest candidate). `lowest`, `rows_needed`, `rows_enough`: see
+    `Search`; `free`: the bounds are not near 0; `rows`: the most rows of one unit in the search."""
 
     column: Column
     held: Interval
@@ -159,7 +159,7 @@ class ChosenBounds:
 
     @classmethod
     def of(cls, search: Search, held: Interval, drawn: Interval) -> ChosenBounds:
-        """The bounds that were drawn by a search, and those that values are held in."""
+        """Describe the `drawn` bounds of a search, and the bounds `held` that values are clamped to."""
         return cls(
             search.column,
             held,
@@ -174,7 +174,7 @@ class ChosenBounds:
 
     @property
     def clipped_in_words(self) -> str:
-        """How many rows are clipped."""
+        """The limits on clipped rows, as text."""
         below, above = self.clipped
         beyond = f"not counting any beyond {widest(self.column).magnitude:.2g}"
         return f"at most {above:,} rows lie above and {below:,} below ({SURE:.0%}; {beyond})"
@@ -185,8 +185,8 @@ class ChosenBounds:
 
 @dataclass(frozen=True)
 class Searches(MeasurementNotes):
-    """The searches of a query, the counts that they need (`counted`, all groups in one), what they cost, and how the
-    query is planned with their bounds: `settle` makes the release from an interval for each column."""
+    """The searches of a query, the exact counts that they need (`counted`, all groups in one), and their cost. `settle`
+    plans the release from an interval for each column."""
 
     searches: tuple[Search, ...]
     counted: tuple[ExactPlan, ...]
@@ -207,19 +207,19 @@ class Searches(MeasurementNotes):
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """By how much the counts beyond two bounds can move apart, in each search."""
+        """The spread of each search."""
         return tuple(search.spread for search in self.searches)
 
     @property
     def drawn(self) -> tuple[SelectionStep, ...]:
-        """What chooses, to be seen to be paid for."""
+        """The selection steps, for the check that each is paid for."""
         return tuple(SelectionStep(each.law, None, each.rows, each.bounded, False, each.cost) for each in self.searches)
 
     def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
         return replace(found, bounds=self.choose(exact.table))
 
     def choose(self, table: ExactTable) -> tuple[Interval, ...]:
-        """Bounds for each column, from the exact counts."""
+        """Select bounds for each column from the exact counts."""
         intervals = []
         for search, grid in zip(self.searches, table.grids, strict=True):
             intervals.append(search.choose(grid))
@@ -227,8 +227,9 @@ class Searches(MeasurementNotes):
 
 
 def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> tuple[Column, ...]:
-    """The columns whose bounds a query chooses: declared "auto", in aggregates that need bounds and have none but those
-    that are declared for the choice. auto_bounds: columns of private tables without any bounds too."""
+    """Return the columns whose bounds a query chooses: those declared "auto" in aggregates that need bounds, where no
+    bounds are known except the range declared for the choice. auto_bounds: include columns of private tables without
+    any bounds."""
     tables = {scan.name: scan.table for scan in scans_of(query.plan.input)}
     loose: dict[Column, None] = {}
     for each in query.plan.aggregations:
@@ -239,7 +240,7 @@ def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> t
                 column_schema = _loose_schema(column, tables.get(column.table), auto_bounds=auto_bounds)
                 if column_schema is None:
                     continue
-                if column_schema.bounds is None or each.kind.chosen:  # a draw needs no more than a range
+                if column_schema.bounds is None or each.kind.chosen:  # a selection needs only a range
                     needed = not fact(argument, known).limited and not fact(column, known).limited
                 else:
                     needed = _would_be_loose(argument, column, known)
@@ -249,9 +250,9 @@ def loose_columns(query: Query, known: Known, *, auto_bounds: bool = False) -> t
 
 
 def with_count(query: Query, loose: tuple[Column, ...], allowed: Allowance) -> Query:
-    """The query with a count of an undeclared column of which it only draws values, such as MEDIAN: without a count
-    nothing would tell if there are enough rows for bounds. The count costs a fifth of what the search leaves. Where the
-    text divides epsilon, there is none."""
+    """Add a count of each undeclared column that the query only uses in selections, such as MEDIAN: otherwise nothing
+    would show whether there are enough rows for bounds. The count costs a fifth of what the search leaves. No count is
+    added where the text divides epsilon."""
     aggregations = query.plan.aggregations
     if query.plan.sets or not all(each.kind.chosen and each.epsilon is None for each in aggregations):
         return query
@@ -271,7 +272,7 @@ def with_count(query: Query, loose: tuple[Column, ...], allowed: Allowance) -> Q
 
 
 def _loose_schema(column: Column, table: TableSchema | None, *, auto_bounds: bool) -> ColumnSchema | None:
-    """The stored column whose bounds a query may choose; None of other columns."""
+    """Return the stored column if a query may choose its bounds, otherwise None."""
     stored = None if table is None else table.by_name.get(column.name.casefold())
     if table is None or stored is None:
         return None
@@ -280,14 +281,15 @@ def _loose_schema(column: Column, table: TableSchema | None, *, auto_bounds: boo
 
 
 def _would_be_loose(argument: Expr, column: Column, known: Known) -> bool:
-    """Whether an argument had no bounds if a column had none, and no filter gives the column both."""
+    """Return whether an argument would lose its bounds if a column lost its own, and no filter gives the column both
+    bounds."""
     declared, held = column.fact.range, fact(column, known).range
     without = rebuild(argument, {column: replace(column, fact=replace(column.fact, range=EVERYTHING, meant=None))})
     return not (declared.lower < held.lower and held.upper < declared.upper) and not fact(without, known).limited
 
 
 def _of_values(expr: Expr) -> Iterator[Column]:
-    """The columns of an expression that are more than conditions."""
+    """Yield the columns that contribute values to an expression, not only conditions."""
     if isinstance(expr, Column):
         yield expr
     elif isinstance(expr, Call) and expr.type is not Type.BOOLEAN:
@@ -296,7 +298,7 @@ def _of_values(expr: Expr) -> Iterator[Column]:
 
 
 def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
-    """The query with columns clipped to bounds inside its aggregates."""
+    """Return the query with columns clipped to bounds inside its aggregates."""
     clamps: dict[Expr, Expr] = {column: clamped(column, interval) for column, interval in bounds.items()}
     aggregations = tuple(
         replace(
@@ -312,7 +314,7 @@ def clipped(query: Query, bounds: dict[Column, Interval]) -> Query:
 
 
 def _values_clipped(expr: Expr, held: dict[Expr, Expr]) -> Expr:
-    """An expression of clipped columns; its conditions (of FILTER, CASE, NULLIF) are of the columns as they are."""
+    """Clip the columns of an expression. Conditions (of FILTER, CASE, NULLIF) still read the unclipped columns."""
     if expr in held:
         return held[expr]
     if not isinstance(expr, Call) or expr.type is Type.BOOLEAN:
@@ -320,25 +322,25 @@ def _values_clipped(expr: Expr, held: dict[Expr, Expr]) -> Expr:
     if expr.function.name == "nullif":
         same, value = call(FUNCTIONS["eq"], *expr.args), _values_clipped(expr.args[0], held)
         made = None if same is None else call(FUNCTIONS["case"], same, Literal(None, value.type), value)
-        assert made is not None  # what NULLIF compares can be compared
+        assert made is not None  # NULLIF has already compared the same arguments
         return made
     return call_of(expr.function, tuple(_values_clipped(arg, held) for arg in expr.args), expr.type)
 
 
 def clamped(column: Column, held: Interval) -> Expr:
-    """A column between bounds."""
+    """Return a column clamped to bounds."""
     made = call(FUNCTIONS["clamp"], column, *(Literal(end, column.type) for end in (held.lower, held.upper)))
     assert made is not None  # numbers are clamped to numbers of their type
     return made
 
 
 def widest(column: Column) -> Interval:
-    """The widest bounds that can be chosen."""
+    """Return the widest bounds that can be chosen."""
     return intervals_of(column).widest
 
 
 def intervals_of(column: Column) -> Intervals:
-    """The candidates for a column's bounds: in its owner's range, where there is one."""
+    """Return the candidates for a column's bounds, within the declared range if there is one."""
     return Intervals(column.type is Type.INTEGER, column.fact.range if column.fact.limited else None)
 
 
@@ -349,7 +351,8 @@ def searches_of(
     allowed: Allowance,
     settle: Callable[[tuple[Interval, ...]], Any],
 ) -> Searches:
-    """The searches of some columns, at an equal part of the bounds' share each: a row counts in all of them."""
+    """Return the searches of some columns. Each gets an equal part of the bounds' share, since a row counts in all of
+    them."""
     whole = of_one_group(analysis)
     rows = whole.bounds.rows
     paid = grant(allowed).part(SHARE / len(loose)).choice(bounded_range=True)
@@ -379,4 +382,4 @@ def _chosen_already(_bounds: tuple[Interval, ...]) -> Any:
 
 
 NO_SEARCHES = Searches((), (), FREE, (), _chosen_already)
-"""Of a query all of whose bounds are known."""
+"""For a query whose bounds are all known."""

@@ -1,18 +1,18 @@
-"""The intervals that bounds are chosen from, how likely each is, and one draw among all of them.
+"""Candidate intervals for clip bounds, their weights, and one draw from all of them.
 
-A candidate I is scored by the rows that it would clip on the side where these are more, max(below I, above I), and has
-a penalty: the wider it is, the more rows it must spare. All candidates and penalties are public.
-  - Named ones: [0, B], [-B, B] and [-B, 0] for B two to an octave, so that few rows suffice where values begin at 0; of
-    a column with a range of its owner's, their parts in it, and all of it.
-  - Free ones: [j u, (j + L) u] for u = 2^k, L = 6 or 8 and whole j of either sign, as far out as `digits` binary digits
-    can tell j. There are 2^digits times as many. So they are dealt out into classes, by k, L and how far out their
-    middle lies; each class weighs, all of it together, no more than a small part of what the named ones weigh, and
-    wide ones much less: where there are few rows, the free ones are hardly ever drawn (`_FREE`).
+The score of a candidate I is the number of rows clipped on the side where more are clipped, max(below I, above I). Its
+penalty grows with its width: the wider it is, the more rows it must save. All candidates and penalties are public.
+  - Named candidates: [0, B], [-B, B] and [-B, 0] with two B per octave, so that few rows suffice if values begin at 0.
+    For a column with a declared range: the parts of these inside the range, and the whole range.
+  - Free candidates: [j u, (j + L) u] for u = 2^k, L = 6 or 8 and integers j, as far out as `digits` binary digits can
+    represent j. They are 2^digits times as many, and are therefore grouped into classes by k, L and the distance of
+    their middle from 0. The total weight of each class is at most a small part of the weight of the named candidates,
+    and much less for wide ones: if there are few rows, free candidates are hardly ever drawn (`_FREE`).
 
-A draw. Between two values of rows no score changes: for one k and L, candidates lie in runs of equal score, at most
-two for each place where rows are. Runs of a class with one score are put together. One of these is drawn by its
-weight, length times exp(-rate gap), and one of its candidates uniformly: as in `core.mechanisms.quantile_runs`, that is
-the exponential mechanism among all candidates, one by one.
+The draw. No score changes between two values of rows: for one k and L, candidates form runs of equal score, at most two
+for each place with rows. Runs of a class with one score are merged. One of the merged runs is drawn by its weight,
+length times exp(-rate gap), and one of its candidates uniformly. As in `core.mechanisms.quantile_runs`, this is the
+exponential mechanism over all single candidates.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ Floats = NDArray[np.float64]
 
 DIGITS = 20
 FARTHEST = 62
-"""No bound is beyond 2^62."""
+"""The largest bound is 2^62."""
 LENGTHS = (6, 8)
 _FINE = 1_000
-"""Scores and penalties are in so many parts of a row at least, and of what is worth an epsilon of 1."""
+"""Scores and penalties split a row, and the rows that are worth an epsilon of 1, into at least this many parts."""
 _LARGEST = 2**61
 _SMALLEST = -34
-"""Of the logarithm of u, for reals: bounds of 2^-32 and more."""
+"""The least log2 of u for reals: bounds of 2^-32 and more."""
 _MIRRORED = 2
-"""Half octaves more for [-B, B], which is twice as wide, and for values that are all negative, which are rare."""
+"""Extra half octaves for [-B, B], which is twice as wide, and for ranges of negative values only, which are rare."""
 _OWNERS = 5
-"""Half octaves less for the range that an owner gave: it is likely."""
+"""Half octaves deducted from the declared range, because it is likely."""
 _STEEPER = 4.8
-"""Of free intervals, half an octave narrower is worth so many times as much as of bounds from 0: rows that are clipped
-on both sides make up for each other."""
+"""Narrowing a free interval by half an octave is worth this many times as much as for bounds from 0: rows clipped on
+both sides offset each other."""
 _FREE = 0.1
-"""The weight of all free intervals together, of which the likeliest named one has 1."""
+"""The total weight of all free intervals; the likeliest named interval has weight 1."""
 _DEEP = 4
-"""Up to so many octaves, an interval is the likelier the narrower it is beside how far out it lies."""
+"""Up to this many octaves, an interval is likelier the narrower it is relative to its distance from 0."""
 _LEAST_DEEP = 2
-"""What is less narrow than by so many octaves is no less likely for that: there the named ones are better, and cost
-less."""
+"""An interval less narrow than this many octaves is not penalised further: there the named intervals are better, and
+cost less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Free intervals [j u, (j + L) u] for one u and L: runs of j of equal score, in one class each. `starts`: the first
-    j of each; `many`: how many there are; `scores`: rows clipped; `far`: classes."""
+    """Free intervals [j u, (j + L) u] for one u and L: runs of j with equal score and class. `starts`: the first j of
+    each run; `many`: the length of each run; `scores`: rows clipped; `far`: classes."""
 
     starts: Ints
     many: Ints
@@ -70,7 +70,7 @@ class Runs:
     far: Ints
 
     def put_together(self) -> tuple[Ints, Ints, Ints]:
-        """Classes, scores and how many intervals, for each class and score."""
+        """Return class, score and number of intervals for each pair of class and score."""
         key = self.far * (int(self.scores.max(initial=0)) + 1) + self.scores
         order = np.argsort(key, kind="stable")
         alike = key[order]
@@ -79,7 +79,7 @@ class Runs:
         return self.far[each], self.scores[each], np.add.reduceat(self.many[order], first)
 
     def drawn(self, far: int, score: int, chance: bool) -> int:
-        """The j of one of a class and score, each as likely; without chance the first."""
+        """Draw one j of a class and score uniformly; without chance return the first."""
         alike = np.flatnonzero((self.far == far) & (self.scores == score))
         ends = np.cumsum(self.many[alike])
         place = int(uniform_below(int(ends[-1]), 1)[0]) if chance else 0
@@ -89,8 +89,9 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """The candidates for a column of integers (`whole`) or reals. `outer`: its owner's range, if there is one, in which
-    values are held before; `digits`: how fine places are that rows are counted at."""
+    """The candidates for a column of integers (`whole`) or reals. `outer`: the declared range, if there is one, to
+    which values are clamped first; `digits`: the precision, in binary digits, of the places at which rows are counted.
+    """
 
     whole: bool
     outer: Interval | None = None
@@ -98,31 +99,31 @@ class Intervals:
 
     @property
     def widest(self) -> Interval:
-        """The widest bounds that can be chosen."""
+        """The widest candidate."""
         most: Number = 2**FARTHEST if self.whole else 2.0**FARTHEST
         return self.outer or Interval(-most, most)
 
     @property
     def named(self) -> tuple[tuple[Interval, ...], tuple[float, ...]]:
-        """Candidates near 0, the least bounds first and the widest last, and how many half octaves each stands up."""
+        """The named candidates, smallest bounds first and the widest last, and the height of each in half octaves."""
         return _named(self)
 
     @property
     def scales(self) -> range:
-        """The logarithms of u."""
+        """The values of log2 u."""
         highest = FARTHEST - 2
-        if self.outer is not None:  # at most twice as wide as that
+        if self.outer is not None:  # at most twice as wide as the declared range
             highest = min(highest, math.frexp(float(self.outer.upper) - float(self.outer.lower))[1] - 2)
         return range(0 if self.whole else _SMALLEST, highest + 1)
 
     def steps(self, octave: float) -> float:
-        """How many half octaves 2^octave stands above the least bounds; below 1/16 reals have nine in all."""
+        """Return the half octaves from the least bounds up to 2^octave; below 1/16 reals have nine in total."""
         if self.whole:
             return 4 + 2 * octave
         return 17 + 2 * octave if octave >= -4 else 9 * (octave + 32) / 28
 
     def ends(self, scale: int, length: int) -> tuple[int, int]:
-        """The least and the greatest j of free intervals."""
+        """Return the least and the greatest j of free intervals."""
         most = 2 ** min(self.digits + 1, FARTHEST - scale)
         if self.outer is None:
             return -most, most - length
@@ -130,18 +131,19 @@ class Intervals:
         return max(-most, math.floor(low) - length + 1), min(most - length, math.ceil(high) - 1)
 
     def free(self, scale: int, j: int, length: int) -> Interval:
-        """The interval from j 2^scale of so many 2^scale, in the owner's range."""
+        """Return the interval [j 2^scale, (j + length) 2^scale], cut to the declared range."""
         ends = (j, j + length)
         low, high = (each * 2**scale if self.whole else math.ldexp(each, scale) for each in ends)
         held = Interval(low, high)
         return held if self.outer is None else held.intersect(self.outer) or self.outer
 
     def far(self, j: Ints, length: int) -> Ints:
-        """The class of free intervals: the octave of u that the middle is in, or half the length if that is farther."""
+        """Return the class of free intervals: the octave of the middle in units of u, or of half the length if that is
+        larger."""
         return np.asarray(np.frexp(np.maximum(np.abs(2 * j + length), length) - 0.5)[1] - 1)
 
     def runs(self, placed: PlacedRows, length: int) -> Runs | None:
-        """Free intervals of one length, by what rows there are at one scale; None where there are none."""
+        """Return the runs of free intervals of one length for the rows at one scale; None if there are none."""
         least, greatest = self.ends(placed.scale, length)
         if greatest < least:
             return None
@@ -155,12 +157,13 @@ class Intervals:
         return Runs(starts, np.diff(edges), np.maximum(below, above), self.far(starts, length))
 
     def penalties(self, worth: float) -> tuple[Floats, dict[tuple[int, int], Floats]]:
-        """The logarithms of what candidates weigh less than the least bounds where there are no rows: of the named
-        ones, and of the free ones by scale and length, for each class; `worth`: of half an octave."""
+        """Return the penalties of the named candidates, and of the free ones by scale and length for each class. A
+        penalty is the log weight of the least bounds minus that of the candidate if there are no rows. `worth`: of half
+        an octave."""
         return _penalties(self, worth)
 
     def penalty(self, held: Interval, worth: float) -> float:
-        """How much less one candidate weighs than the least bounds, as in `penalties`; 0 of any other interval."""
+        """Return the penalty of one candidate, as in `penalties`; 0 for any other interval."""
         named, free = self.penalties(worth)
         if held in self.named[0]:
             return float(named[self.named[0].index(held)])
@@ -172,13 +175,13 @@ class Intervals:
         return min(fitting, default=0.0)
 
     def weight(self, worth: float) -> float:
-        """What all candidates weigh together, at most."""
+        """Return an upper bound on the total weight of all candidates."""
         return float(np.exp(-self.penalties(worth)[0]).sum()) + _FREE
 
 
 @remembered(16)
 def _turns(digits: int, length: int) -> Ints:
-    """Where one class of free intervals ends and another begins."""
+    """Return the values of j at which a new class of free intervals begins."""
     powers = 2 ** np.arange(1, digits + 3)
     return np.concatenate([(powers - length) // 2 + 1, (-powers - length) // 2])
 
@@ -225,7 +228,7 @@ def _penalties(of: Intervals, worth: float) -> tuple[Floats, dict[tuple[int, int
 
 
 def _many(of: Intervals, scale: int, length: int) -> Ints:
-    """How many free intervals there are of each class."""
+    """Return the number of free intervals of each class."""
     found = of.runs(PlacedRows(scale, np.zeros(0, np.int64), np.zeros(1, np.int64), 0), length)
     many = np.zeros(of.digits + 3, dtype=np.int64)
     if found is not None:
@@ -235,8 +238,8 @@ def _many(of: Intervals, scale: int, length: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Rows in cells [c u, (c + 1) u) for u = 2^scale, ascending: `below` those before each cell, and before the end of
-    what can be told at this scale; `rows`: all of them."""
+    """Rows in cells [c u, (c + 1) u) for u = 2^scale, ascending. `below`: the rows before each cell, and before the end
+    of the range covered at this scale; `rows`: all rows."""
 
     scale: int
     cells: Ints
@@ -245,7 +248,7 @@ class PlacedRows:
 
 
 def placed(of: Intervals, lead: LeadingDigits, grid: Grid) -> Iterator[PlacedRows]:
-    """Rows at some places of a grid, at each scale. Of a negative value the cell is the one that it closes."""
+    """Yield the rows of a grid at each scale. A negative value belongs to the cell that it closes."""
     sizes, below = lead.sizes(grid.points), np.append(0, np.cumsum(grid.counts))
     values = np.where(grid.points < lead.middle, -sizes, sizes)
     first = last = int(np.searchsorted(grid.points, lead.middle))
@@ -266,7 +269,7 @@ def placed(of: Intervals, lead: LeadingDigits, grid: Grid) -> Iterator[PlacedRow
 
 
 def pieces(of: Intervals, lead: LeadingDigits, grid: Grid) -> Iterator[tuple[int, int, Runs]]:
-    """Free intervals in runs of one score, by scale and length."""
+    """Yield the runs of free intervals of one score, with scale and length."""
     for each in placed(of, lead, grid):
         for length in LENGTHS:
             runs = of.runs(each, length)
@@ -275,7 +278,7 @@ def pieces(of: Intervals, lead: LeadingDigits, grid: Grid) -> Iterator[tuple[int
 
 
 def clipped(of: Intervals, lead: LeadingDigits, grid: Grid) -> Ints:
-    """Scores of the named intervals."""
+    """Return the scores of the named intervals."""
     named = of.named[0]
     lows, highs = (
         np.array([float(end) for end in ends]) for ends in zip(*((i.lower, i.upper) for i in named), strict=True)
@@ -288,9 +291,9 @@ def clipped(of: Intervals, lead: LeadingDigits, grid: Grid) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class WeightedCandidates:
-    """All candidates for some rows, those that are alike together: `gaps` in parts of a row, the `rate` of the exponent
-    for one, and how `many` there are. First the named ones, one by one; then free ones of each of `kinds`: scale,
-    length, class and score."""
+    """All candidates for some rows, with equal ones grouped. `gaps`: in fractions of a row; `rate`: of the exponent,
+    per such fraction; `many`: the size of each group. The named candidates come first, one by one, then the free ones
+    of each of `kinds`: scale, length, class and score."""
 
     of: Intervals
     lead: LeadingDigits
@@ -302,7 +305,7 @@ class WeightedCandidates:
 
     @classmethod
     def all(cls, of: Intervals, lead: LeadingDigits, grid: Grid, worth: float, rate: Fraction) -> WeightedCandidates:
-        """`worth`: of half an octave; `rate`: of the exponent, for a row."""
+        """Weigh all candidates. `worth`: of half an octave; `rate`: of the exponent, per row."""
         fine = _FINE * max(1, math.ceil(rate))
         first, free = _in_parts(of, worth, rate / fine)
         scores = clipped(of, lead, grid)
@@ -319,7 +322,7 @@ class WeightedCandidates:
         return cls(of, lead, grid, rate / fine, together - together.min(), np.concatenate(many), found)
 
     def drawn(self, place: int, *, chance: bool) -> Interval:
-        """The candidate, or one of those alike, at a place; without chance the first of them."""
+        """Return the candidate at a place, or a random one of its group; without chance the first of the group."""
         named = self.of.named[0]
         if place < len(named):
             return named[place]
@@ -331,7 +334,7 @@ class WeightedCandidates:
 
 @remembered(16)
 def _in_parts(of: Intervals, worth: float, rate: Fraction) -> tuple[NDArray[Any], dict[tuple[int, int], NDArray[Any]]]:
-    """Penalties in parts of a row."""
+    """Return the penalties in fractions of a row."""
     named, free = of.penalties(worth)
 
     def parts(penalties: Floats) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The public points that a value is drawn among, and how a point is read."""
+"""Public grids of candidate points for selected values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpsql.release.parts import ChosenPoint
 from dpsql.release.values import argument_of
 
 _MOST_CELLS = 1 << 22
-"""Points of all public groups together, for the sake of time."""
+"""The most points of all public groups together, to limit the running time."""
 _FEWEST_POINTS = 256
 _POINTS_OF_UNKNOWN = 4_096
 _FEWER = 16
 
 
 def grid_of(m: MeasuredAggregation, plan: Aggregate, *, several: bool) -> tuple[GridCounts, ChosenPoint]:
-    """The public points of an aggregation, and how a point is read."""
+    """Return the public points of an aggregation, and how to decode a chosen point."""
     expr, kind = argument_of(m), argument_of(m).type
     values, many = m.aggregation.values, m.aggregation.kind.several
     cells = plan.public_cells
@@ -27,7 +27,7 @@ def grid_of(m: MeasuredAggregation, plan: Aggregate, *, several: bool) -> tuple[
         key = GroupKey(expr, values, listed=True)
         return GridCounts(key, len(values)), ChosenPoint(0, kind=kind, values=values, listed=many)
     limits = m.argument.range
-    if several and plan.keys:  # whose points come in pieces
+    if several and plan.keys:  # several quantiles split the points of each group
         most = max(_FEWEST_POINTS, most // _FEWER)
     wide = not kind.discrete or int(limits.upper) - int(limits.lower) >= most
     among = round_points(limits, kind) if wide and m.aggregation.kind.quantile else None

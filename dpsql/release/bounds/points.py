@@ -1,12 +1,12 @@
-"""Public points for ranges that have more values than points: of reals, and of wide ranges of integers.
+"""Public points for ranges with more values than points: of reals, and wide ranges of integers.
 
 Bounds are often declared far wider than the values: evenly spaced points of [0, 10^7] have one among values around 20.
-So about half of the points are spaced evenly over the range, and the other half geometrically towards the point of the
-range that is nearest to 0, on both sides of it where it lies inside. Rows are counted at the nearest point. All of it
-follows from declared facts.
+So about half of the points are spaced evenly over the range. The other half are spaced geometrically towards the point
+of the range nearest to 0, on both sides of it if it lies inside. Rows are counted at the nearest point. All points
+follow from declared facts.
 
-Quantiles are drawn among many more: all whole numbers, and the decimals of reals, as far as a row can be counted at
-them (`RoundPoints`). MIN and MAX are not: they are values of a rank that grows with the number of points.
+Quantiles are selected from many more points: all integers, or decimals of reals, as finely as rows can be counted
+(`RoundPoints`). MIN and MAX are not: their rank error grows with the number of points.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from dpsql.schema.intervals import Interval, Number
 from dpsql.schema.memoization import remembered
 
 _OCTAVES = 40
-"""Geometric points begin at a sixteenth of the range: from there up, the even ones are closer together."""
+"""Geometric points begin at a sixteenth of the range: beyond that, the even points are closer together."""
 _MOST_DIGITS = 300
 _MOST_STEPS = 3 * 10**13
-"""Of values that are counted in floats: a lattice of a row has less than 2^45."""
+"""For values that are counted in floats: the lattice of one row has fewer than 2^45 steps."""
 _MOST_WHOLE = 10**14
 _MOST_TIMES = 9 * 10**15
-"""Places of draws are held as floats, exact up to 2^53."""
+"""Places of selections are stored as floats, exact up to 2^53."""
 _COARSE_TIME = 10_000
-"""Microseconds from one point to the next where there would be more than that."""
+"""Microseconds between points if single microseconds would give too many."""
 _TIMES = (1, 1_000, 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6)
-"""A microsecond, and round times: milliseconds, seconds, minutes, hours, days."""
+"""A microsecond, a millisecond, a second, a minute, an hour, a day."""
 _LEAST_POWER = 250
-"""Of ten: further out floats have no room for the number of steps."""
+"""The largest power of ten: beyond it floats have no room for the number of steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """At most `most` points of [lower, upper], both ends among them; `whole`: they are integers."""
+    """At most `most` points of [lower, upper], including both ends; `whole`: integers."""
 
     lower: Number
     upper: Number
@@ -52,13 +52,13 @@ class Points:
 
     @property
     def values(self) -> NDArray[Any]:
-        """The points, each once and ascending: int64, or float64."""
+        """The distinct points, ascending: int64 or float64."""
         return _values(self)
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """What lies at each point: values above the edge before it, up to the one behind it. Edges are in the middle of
-        two points, and ascend."""
+        """The midpoints between neighbouring points, ascending. Values above one edge, up to the next, belong to the
+        point between them."""
         return _edges(self)
 
 
@@ -88,13 +88,13 @@ def _values(of: Points) -> NDArray[Any]:
 
 
 def _once(parts: list[NDArray[np.float64]], of: Points) -> NDArray[Any]:
-    """Those of the range, each once."""
+    """Return the distinct points inside the range."""
     held = np.clip(np.concatenate(parts), float(of.lower), float(of.upper))
     return np.unique(np.rint(held) if of.whole else held) + 0.0
 
 
 def _rounded(points: NDArray[Any], spacing: NDArray[Any]) -> NDArray[np.float64]:
-    """With no more digits after the point than tell one from the next."""
+    """Round each point to the decimals that its spacing requires."""
     with np.errstate(divide="ignore"):
         digits = np.maximum(np.ceil(-np.log10(spacing)), 0)
     found = points.copy()
@@ -112,7 +112,7 @@ def _edges(of: Points) -> tuple[float, ...]:
 
 
 def dense(grid: Grid, groups: NDArray[Any], points: int) -> NDArray[np.int64]:
-    """The counts of these groups at all points, shape (groups, points)."""
+    """Return the counts of these groups at all points, shape (groups, points)."""
     counts = np.zeros((len(groups), points), dtype=np.int64)
     first = np.searchsorted(grid.groups, groups, side="left")
     last = np.searchsorted(grid.groups, groups, side="right")
@@ -123,9 +123,9 @@ def dense(grid: Grid, groups: NDArray[Any], points: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class RoundPoints:
-    """Points of [lower, upper] that are multiples of one step, those of reals of 10^-digits: all that can be told
-    apart, but for very wide ranges. Round ones stand several times (`RoundNumbers`), and those nearer to 0 than most of
-    the range as often together as the others, but for times."""
+    """Points of [lower, upper] that are multiples of one step (10^-digits for reals): all distinguishable values except
+    for very wide ranges. Round points are repeated (`RoundNumbers`). Points nearer to 0 than most of the range are
+    together as likely as the others, except for times."""
 
     lower: Number
     upper: Number
@@ -148,18 +148,18 @@ class RoundPoints:
         return RoundNumbers(least, most, tuple(strides), decades=False)
 
     def lattice(self, value: Expr) -> LatticeSum:
-        """At which of them a row lies."""
+        """Return the lattice that assigns a row to its point."""
         of, scale = self.numbers, _power(self.digits) if self.kind is Type.REAL else 1 / self.step
         whole = self.kind is not Type.REAL and self.step == 1
         return LatticeSum(value, self.lower, self.upper, 0, scale, of.least, of.most, whole)
 
     @property
     def apart(self) -> float:
-        """From one point to the next."""
+        """The distance between two points."""
         return _power(-self.digits) if self.kind is Type.REAL else float(self.step)
 
     def read(self, places: NDArray[np.int64]) -> NDArray[Any]:
-        """The values of places, counted from the first point: decimals are the floats nearest to them."""
+        """Return the values of places, counted from the first point: decimals are the nearest floats."""
         steps = places + self.numbers.least
         if self.kind is not Type.REAL:
             return np.asarray(steps * self.step)
@@ -168,7 +168,8 @@ class RoundPoints:
 
 
 def round_points(held: Interval, kind: Type) -> RoundPoints | None:
-    """The finest such points of a range; None where floats tell too few values apart, or are beyond their own range."""
+    """Return the finest round points of a range; None if floats distinguish too few values or cannot represent the
+    range."""
     lower, upper = held.lower, held.upper
     if kind is not Type.REAL:
         lower, upper = int(lower), int(upper)
@@ -189,5 +190,5 @@ def round_points(held: Interval, kind: Type) -> RoundPoints | None:
 
 
 def _power(digits: int) -> float:
-    """10^digits, the float nearest to it."""
+    """Return the float nearest to 10^digits."""
     return float(f"1e{digits}")

@@ -1,1 +1,1 @@
-"""Which integers are asked for."""
+"""Designs: the integers that a query measures."""

@@ -1,10 +1,11 @@
-"""What a plan's conditions tell apart: which of them can be true together, and what an argument comes to then.
+"""States of a plan's conditions: which can hold together, and the value of each argument in each state.
 
-A *state* says of each condition (a comparison, a boolean column, whether a value is NULL) whether it is TRUE, FALSE or
-NULL. All that rows can be in are found: of comparisons of one value with constants by trying values around each, of all
-others by taking every combination. In a state CASE has one arm, and arguments come to a constant or to one expression.
+A *state* assigns TRUE, FALSE or NULL to each condition (a comparison, a boolean column, an IS NULL test). All states
+that rows can be in are enumerated: for comparisons of one value with constants by trying values around each constant,
+for all others by taking every combination. In a state CASE has one arm, and arguments reduce to a constant or to one
+expression.
 
-A wrong state here is a wrong answer and no leak: what a row adds to is decided by the executor (`exact.CellPart`).
+A wrong state here gives a wrong answer but no leak: the executor decides what a row adds to (`exact.CellPart`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _TRUTHS = (True, False)
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The truth of each condition, and of values whether they are NULL, where conditions ask."""
+    """The truth of each condition; for values that conditions test, whether they are NULL."""
 
     truths: Mapping[Expr, bool | None]
 
@@ -60,18 +61,18 @@ class State:
 
 
 class UndecidedCondition(ValueError):
-    """A condition whose truth no state tells."""
+    """Raised for a condition whose truth no state determines."""
 
 
 def made(name: str, *args: Expr) -> Expr:
-    """A call whose types are known to fit."""
+    """Return a call whose types are known to fit."""
     found = call(FUNCTIONS[name], *args)
     assert found is not None
     return found
 
 
 def conditions_of(expr: Expr) -> Iterator[Expr]:
-    """The conditions that an argument's value depends on."""
+    """Yield the conditions that an argument's value depends on."""
     if isinstance(expr, Literal):
         return
     name = expr.function.name if isinstance(expr, Call) else ""
@@ -87,13 +88,13 @@ def conditions_of(expr: Expr) -> Iterator[Expr]:
 
 
 def _chosen(expr: Expr) -> Call | None:
-    """The CASE of which a condition asks whether it is NULL."""
+    """Return the CASE that a condition tests for NULL."""
     inner = expr.args[0] if isinstance(expr, Call) and expr.function.name == "is_null" else None
     return inner if isinstance(inner, Call) and inner.function.name == "case" else None
 
 
 def _arms(expr: Call) -> Iterator[Expr]:
-    """What a CASE comes to, in any arm of those inside it too."""
+    """Yield the arms of a CASE, including those of nested ones."""
     for arm in (*expr.args[1:-1:2], expr.args[-1]):
         if isinstance(arm, Call) and arm.function.name == "case":
             yield from _arms(arm)
@@ -102,14 +103,14 @@ def _arms(expr: Call) -> Iterator[Expr]:
 
 
 def _of_boolean(expr: Call) -> bool:
-    """Whether it is computed from one boolean alone, such as CAST(b AS INTEGER)."""
+    """Return whether the call has one non-literal argument, a boolean, such as CAST(b AS INTEGER)."""
     return sum(not isinstance(arg, Literal) for arg in expr.args) == 1 and any(
         arg.type is Type.BOOLEAN for arg in expr.args
     )
 
 
 def states_of(conditions: Sequence[Expr], known: Known) -> list[State] | None:
-    """All states that rows can be in, or more; None where they are too many."""
+    """Return all states that rows can be in, possibly more; None if there are too many."""
     about: dict[Expr, list[Expr]] = {}
     for each in dict.fromkeys(conditions):
         about.setdefault(_compared(each) or each, []).append(each)
@@ -124,7 +125,7 @@ def states_of(conditions: Sequence[Expr], known: Known) -> list[State] | None:
 
 
 def _compared(condition: Expr) -> Expr | None:
-    """What a condition compares with constants; None of any other."""
+    """Return the value that a condition compares with constants; None for other conditions."""
     if not isinstance(condition, Call) or condition.function.name not in _COMPARED:
         return None
     values = [arg for arg in condition.args if not isinstance(arg, Literal)]
@@ -132,7 +133,7 @@ def _compared(condition: Expr) -> Expr | None:
 
 
 def _of_one(value: Expr, conditions: Sequence[Expr], known: Known) -> list[dict[Expr, bool | None]]:
-    """The states of conditions about one value."""
+    """Return the states of conditions about one value."""
     nullable = fact(value, known).nullable
     samples = _samples(value, conditions)
     if samples is None:
@@ -148,7 +149,7 @@ def _of_one(value: Expr, conditions: Sequence[Expr], known: Known) -> list[dict[
 
 
 def _truths(condition: Expr, value: Expr, block: Vector) -> list[bool | None]:
-    """What a condition about a value comes to for each of a block of values."""
+    """Return the truth of a condition for each value of a block."""
     stand_in = Column("", value.type, Fact())
     asked = stand_in if condition == value else rebuild(condition, {value: stand_in})
     found = evaluate(asked, lambda _column: block, len(block))
@@ -157,7 +158,8 @@ def _truths(condition: Expr, value: Expr, block: Vector) -> list[bool | None]:
 
 
 def _samples(value: Expr, conditions: Sequence[Expr]) -> list[Key] | None:
-    """Values of which one lies in each region that the conditions tell apart; None where that is not known."""
+    """Return sample values, at least one for each region that the conditions distinguish; None if the regions are
+    unknown."""
     if value.type is Type.BOOLEAN:
         return [*_TRUTHS]
     calls = [each for each in conditions if isinstance(each, Call) and _compared(each) == value]
@@ -173,15 +175,15 @@ def _samples(value: Expr, conditions: Sequence[Expr]) -> list[Key] | None:
 
 
 def _texts(names: set[str], constants: set[Key]) -> list[Key] | None:
-    """Each text that others are said to be equal to, and one that is none of them."""
+    """Return each text of an equality test, and one different text."""
     texts = sorted(each for each in constants if isinstance(each, str))
     equal = names <= {"eq", "ne", "in", "is_null"} and len(texts) == len(constants)
     return [*texts, "".join(texts) + "~"] if equal else None
 
 
 def _around(constants: Iterable[int | float], *, whole: bool) -> Iterator[int | float]:
-    """Each constant and its neighbours on both sides: the next value beyond one lies before the next constant, or is
-    it."""
+    """Yield each constant and its neighbours on both sides. The next value beyond a constant is at most the next
+    constant."""
     for each in constants:
         if whole:
             yield from range(math.floor(each) - 1, math.ceil(each) + 2)
@@ -190,8 +192,8 @@ def _around(constants: Iterable[int | float], *, whole: bool) -> Iterator[int | 
 
 
 def value_in(expr: Expr, state: State) -> Expr:
-    """What an expression comes to in a state: a literal, or an expression that no condition of the state decides.
-    Raises Undecided where a CASE needs one that the state does not tell."""
+    """Return the value of an expression in a state: a literal, or an expression that no condition of the state decides.
+    Raises UndecidedCondition if a CASE needs a condition that the state does not determine."""
     if isinstance(expr, Literal):
         return expr
     if state.nulls.get(expr):
@@ -207,7 +209,7 @@ def value_in(expr: Expr, state: State) -> Expr:
 
 
 def _as(kind: Type, value: Expr) -> Expr:
-    """An arm as CASE has it: a number of another type is left to CASE itself. Raises Undecided."""
+    """Convert an arm to the type of its CASE; only literals are converted. Raises UndecidedCondition for others."""
     if value.type is kind:
         return value
     if not isinstance(value, Literal):
@@ -221,7 +223,8 @@ def _arm(expr: Call, state: State) -> Expr:
 
 
 def truth_in(expr: Expr, state: State) -> bool | None:
-    """The truth of a condition, in Kleene's logic. Raises Undecided where the state does not tell it."""
+    """Return the truth of a condition, in Kleene's logic. Raises UndecidedCondition if the state does not determine
+    it."""
     if expr in state.truths:
         return state.truths[expr]
     if isinstance(expr, Literal):
@@ -253,7 +256,7 @@ def _is_null(value: Expr, state: State) -> bool:
 
 
 class KnownConditions:
-    """Conditions that are TRUE in some states and in none of the others."""
+    """Builds conditions that are TRUE in given states and in no others."""
 
     def __init__(self, states: Sequence[State]) -> None:
         self.conditions = list(states[0].truths)
@@ -261,7 +264,7 @@ class KnownConditions:
         self.table = np.array([[codes[each] for each in state.truths.values()] for state in states], dtype=np.int8)
 
     def of(self, rows: Sequence[int]) -> Expr:
-        """Of the states at these rows of the table."""
+        """Return the condition of the states at these rows of the table."""
         others = np.delete(self.table, rows, axis=0)
         first, *terms = dict.fromkeys(self._conjunction(self.table[row], others) for row in rows)
         found = first
@@ -270,7 +273,7 @@ class KnownConditions:
         return found
 
     def _conjunction(self, own: NDArray[np.int8], others: NDArray[np.int8]) -> Expr:
-        """Of as few conditions as suffice, those first that leave the fewest others."""
+        """Return a conjunction of few conditions, greedily choosing the one that excludes the most other states."""
         conjunction: Expr | None = None
         while len(others):
             differ = others != own

@@ -1,10 +1,10 @@
-"""Aggregates over rows that exclude each other: counts and sums of cells, of which each row is in one.
+"""Aggregates over disjoint cells of rows: each row counts in one cell only.
 
-Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs tell cells of rows apart.
-One row moves the coordinates of its own cell alone, so each cell has the noise of the whole epsilon
-(`core.mechanisms.coordinate_classes`), and what is asked of several cells is the sum of theirs: twelve bands have the
-error of one count. Whether that is better than coordinates of all rows is decided by the exact expected error, as for
-every design (`choose`).
+Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs divide rows into cells. A
+row moves only the coordinates of its own cell, so each cell has the noise of the whole epsilon
+(`core.mechanisms.coordinate_classes`). An aggregate over several cells is the sum of theirs: twelve bands have the
+error of one count. As for every design, the exact expected error decides whether this is better than coordinates of all
+rows (`choose`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AVERAGED_FROM = 2
 
 
 def in_cells(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, law: str) -> list[Lattice]:
-    """The design by cells, if there is one."""
+    """Return the design by cells, if there is one."""
     if wanted.selects or wanted.levels or law == "split":
         return []
     cells = cells_of(analysis)
@@ -42,7 +42,7 @@ def in_cells(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *,
 
 
 class CellBuilder(Builder):
-    """Collects counts and sums of cells; a feature is the sum of what an aggregate comes to in each."""
+    """Collects counts and sums of cells; a feature is the sum of an aggregate's values over its cells."""
 
     def __init__(
         self,
@@ -65,12 +65,13 @@ class CellBuilder(Builder):
         self.follows = self._follows() if analysis.public_count and len(self.asked) == len(cells) == 2 else 0
 
     def _follows(self) -> int:
-        """Of two cells, where the number of all rows is public, one whose rows need not be counted; 0: both do."""
+        """Return the cell whose rows need not be counted, if there are two cells and the number of all rows is public;
+        else 0."""
         plain = [not any(map(is_summed, cell.values)) for cell in self.asked]
         return 2 if plain[1] else 1 if plain[0] else 0
 
     def build(self) -> Lattice | None:
-        """The lattice; None where integers have no common multiple of reasonable size."""
+        """Return the lattice; None if the integers have no common multiple of reasonable size."""
         estimates = tuple(self._of(place, m) for place, m in enumerate(self.analysis.measured))
         if not all(self.features):
             return None
@@ -86,8 +87,8 @@ class CellBuilder(Builder):
         )
 
     def _steps(self, moves: list[int]) -> int | None:
-        """Of counts alone, each in a class of its own, the integers: nothing of the fine lattice is needed there, but
-        for the intervals of averages and quotients where noise is wide."""
+        """Return the common sensitivity. Counts that are each in a separate class stay integers: they need the fine
+        lattice only for the intervals of averages and quotients with wide noise."""
         if not moves:
             return 1
         averages = self.divides or not all(m.aggregation.kind.linear for m in self.analysis.measured)
@@ -101,7 +102,7 @@ class CellBuilder(Builder):
         return self._common_steps(moves)
 
     def _of(self, place: int, m: MeasuredAggregation) -> Estimate:
-        """An aggregate from its cells."""
+        """Return the estimate of an aggregate from its cells."""
         kind = m.aggregation.kind
         values = [(number, cell.values[place]) for number, cell in enumerate(self.asked, start=1)]
         if kind.second_moments:
@@ -121,8 +122,8 @@ class CellBuilder(Builder):
         return Estimate(kind, total, count, centre, limits, whole)
 
     def _of_moments(self, m: MeasuredAggregation, found: list[tuple[int, Expr | None, Expr | None]]) -> Estimate:
-        """Second moments of the rows of one cell; those of several have designs of their own (`encodings`), for what
-        is known of sums over classes takes long to read."""
+        """Return second moments of the rows of one cell. Those of several cells have separate designs (`encodings`),
+        because intervals for sums over classes take long to compute."""
         kind, limits = m.aggregation.kind, m.argument.range
         number, value, other = found[0] if len(found) == 1 else (0, None, None)
         varies = all(each.range.lower < each.range.upper for each in (m.argument, m.other) if each is not None)
@@ -157,7 +158,7 @@ class CellBuilder(Builder):
         return len(self.features) - 1
 
     def _terms(self, m: MeasuredAggregation, number: int, value: Expr, centre: float) -> list[tuple[int, float]]:
-        """What a cell adds to a sum of values less their centre: coordinates with factors."""
+        """Return a cell's contribution to a sum of centred values: coordinates with factors."""
         if isinstance(value, Literal):
             factor = float(value.value) - centre  # type: ignore[arg-type]
             return self._rows(number, factor) if factor else []
@@ -170,26 +171,28 @@ class CellBuilder(Builder):
         return [(self._centred_in(number, grid), 1.0), *self._rows(number, middle(limits) - centre)]
 
     def _rows(self, number: int, factor: float) -> list[tuple[int, float]]:
-        """The number of rows in a cell, so many times: of the one that follows, what the other leaves of all rows."""
+        """Return the number of rows in a cell times a factor. The cell that is not counted has the rows that the other
+        leaves."""
         if number != self.follows:
             return [(self._count(number), factor)]
         return [(self._all(), factor), (self._count(3 - number), -factor)]
 
     def _all(self) -> int:
-        """The public number of all rows."""
+        """Return the place of the public number of all rows."""
         place = self._counted(CountRows(None))
         if place == len(self.classes):
             self.classes.append(0)
         return place
 
     def _held(self, m: MeasuredAggregation, value: Expr) -> Interval:
-        """The range of a value where an argument comes to it."""
+        """Return the range of a value that an argument takes in a cell."""
         own = fact(value, self.analysis.known)
         held = (own.range.intersect(m.argument.range) if own.limited else None) or m.argument.range
         return Interval(math.ceil(held.lower), math.floor(held.upper)) if is_whole(value) else held
 
     def _is_counted(self, number: int) -> bool:
-        """Whether rows of a cell are counted anyway: then sums are centred. By itself a sum has less noise as it is."""
+        """Return whether rows of a cell are counted anyway, so that sums are centred. A sum without a count has less
+        noise uncentred."""
         pairs = zip(self.analysis.measured, self.asked[number - 1].values, strict=True)
         return any(counts(m, value) for m, value in pairs)
 
@@ -207,20 +210,20 @@ class CellBuilder(Builder):
         return self._in(number, name, ((own, 2), (count, -size)), grid.step / 2)
 
     def _square_in(self, number: int, grid: Grid) -> int:
-        """2 u^2 - 1 of each row."""
+        """Return the feature for the sum of 2 u^2 - 1 over rows."""
         part = self._times(grid, grid)
         own, count = (CellPart(each, self.alternatives, number) for each in (part, CountRows(None)))
         name = Label("sum of squares", (grid.part.value,))
         return self._alone(self._in(number, name, ((own, 2), (count, -part.most)), 1 / part.most))
 
     def _product_in(self, number: int, own: Grid, other: Grid) -> int:
-        """u v of each row."""
+        """Return the feature for the sum of u v over rows."""
         part = self._times(own, other)
         name = Label("sum of products", (own.part.value, other.part.value))
         return self._alone(self._in(number, name, ((CellPart(part, self.alternatives, number), 1),), 1 / part.most))
 
     def _in(self, number: int, name: Label, terms: tuple[tuple[CellPart, int], ...], unit: float) -> int:
-        """The coordinate of a cell, whose class it is in."""
+        """Return the place of a cell's coordinate, and record its class."""
         name = _named(name, self.alternatives[number - 1])
         place = self._add(name, tuple((self._part(part), factor) for part, factor in terms), unit)
         if place == len(self.classes):
@@ -228,7 +231,7 @@ class CellBuilder(Builder):
         return place
 
     def _grid(self, value: Expr, held: Interval) -> Grid:
-        """Integers keep their own while the common multiple of all stays small."""
+        """Return the grid of a value; integers keep their own grid while the common multiple of all stays small."""
         if (value, held) not in self.sums:
             width = max(1, int(held.upper - held.lower))
             sizes = [max(1, grid.part.most) for grid in self.sums.values()]
@@ -238,7 +241,8 @@ class CellBuilder(Builder):
 
 
 def _named(name: Label, condition: Expr) -> Label:
-    """A count or sum of the rows of which a condition is TRUE; of those where a value is not NULL, as one of values."""
+    """Return the label of a count or sum over rows with a TRUE condition; IS NOT NULL of a value becomes a count of
+    values."""
     absent = condition.args[0] if isinstance(condition, Call) and condition.function.name == "not" else None
     value = absent.args[0] if isinstance(absent, Call) and absent.function.name == "is_null" else None
     if value is not None and name.of in ((), (value,)):

@@ -1,10 +1,10 @@
-"""From aggregations to integers: which sums are taken, on which lattice, and how the answers follow from them.
+"""Choice of a design: which sums are measured, on which lattice, and how the answers follow from them.
 
-Each aggregation needs a count, a sum, or both. A count moves by 1 a row. A sum of values in [L, U] is taken centred,
-2 q - N for a value on the grid q = 0..N of [L, U], whenever the matching count is there too: one row then moves it by
-at most N instead of by the larger end, and SUM = centred sum + midpoint * count, AVG = midpoint + centred sum / count.
-Coordinates are scaled by whole numbers to one common sensitivity (or just below it), which follows from their parts
-(`core.sensitivity.norms`): a design says what is asked for, never what it costs.
+Each aggregation needs a count, a sum, or both. One row moves a count by 1. A sum of values in [L, U] is centred, 2 q -
+N for a value on the grid q = 0..N of [L, U], if the matching count is measured too. One row then moves it by at most N
+instead of by the larger end, and SUM = centred sum + midpoint * count, AVG = midpoint + centred sum / count.
+Coordinates are scaled by integers to one common sensitivity (or just below it), which follows from their parts
+(`core.sensitivity.norms`): a design determines what is measured, never its cost.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from dpsql.release.parts import Lattice, l1_of
 from dpsql.schema.frozen import dataclass
 
 _MANY = 16
-"""Of more aggregates only the best design is weighted, for the time it takes."""
+"""With more aggregates only the best design is weighted, to save time."""
 _EXACT = Fraction(2**20)
-"""What is asked of nobody's rows is taken as exactly as at this epsilon."""
+"""The epsilon that determines the precision of measurements of public tables."""
 _WORTH = 0.005
 _TIE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class DesignRequest:
-    """What a design is for. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace law."""
+    """The requirements of a design. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace
+    law."""
 
     analysis: Analysis
     epsilon: Fraction
@@ -52,22 +53,22 @@ class DesignRequest:
     law: str
 
     def lattice(self, **more: bool) -> Lattice:
-        """The design by which sums and counts are taken as they are, save for what `more` is wanted of it."""
+        """Return the plain design of sums and counts, except for the additional requirements in `more`."""
         wanted = replace(self.wanted, public=None, **more)
         return _lattice(IdentityKey(self.analysis), self.epsilon, wanted)
 
 
 Candidates = Callable[[DesignRequest, Lattice], Iterable[Lattice]]
-"""Other designs for what is asked, beside the plain one."""
+"""Generates alternatives to the plain design."""
 
 
 def lower(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, law: str) -> Lattice:
-    """Lower an analysed plan's aggregations: by the design, of the plain one and all candidates, with the least error
-    by public facts."""
+    """Lower an analysed plan's aggregations by the design with the least error by public facts, among the plain one and
+    all candidates."""
     asked = DesignRequest(analysis, epsilon, wanted, law)
     plain = asked.lattice()
     found = [plain, *chain.from_iterable(each(asked, plain) for each in CANDIDATES)]
-    public = analysis.public_count  # else there is nothing that one design has noise in and another has not
+    public = analysis.public_count  # otherwise the same values are noisy in every design
     designs = [each for each in found if each.exact >= plain.exact] if public else found
     best = plain if len(designs) == 1 else min(designs, key=lambda lattice: _weighed(lattice, plain, asked))
     if law != "gaussian" or len(plain.estimates) < 2 or wanted.selects or wanted.levels:
@@ -78,9 +79,9 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, la
 
 
 def _sums(asked: DesignRequest, plain: Lattice) -> Iterable[Lattice]:
-    """A SUM whose count nobody asks for can be taken as it is, or beside that of all rows, whichever it is that the
-    others are counted by: a count of its own would come in (l + u) / 2 times. Where rows change a sum moves no further
-    by itself, so that even one whose count is there may be taken as it is."""
+    """Yield designs for a SUM without a requested count: uncentred, or next to the count of all rows if that is needed
+    anyway. A separate count would add (l + u) / 2 times its noise. Under bounded neighbours an uncentred sum moves no
+    further, so it may be uncentred even if its count is measured."""
     if asked.analysis.neighbours is Neighbours.BOUNDED and any(
         each.kind.linear and None not in (each.sum, each.count) for each in plain.estimates
     ):
@@ -93,7 +94,8 @@ def _sums(asked: DesignRequest, plain: Lattice) -> Iterable[Lattice]:
 
 
 def _around(asked: DesignRequest, lattice: Lattice, **more: bool) -> Iterable[Lattice]:
-    """A design, where it is another than the plain one, and that with counts of some rows less half that of all."""
+    """Yield a design, if it is not the plain one, and its variant with counts of some rows less half the count of
+    all."""
     if more:
         yield lattice
     if asked.law != "split" and worth_a_count(lattice.parts, lattice.coordinates):
@@ -101,14 +103,14 @@ def _around(asked: DesignRequest, lattice: Lattice, **more: bool) -> Iterable[La
 
 
 def _shares(asked: DesignRequest, _plain: Lattice) -> Iterable[Lattice]:
-    """What follows from two columns together, from shares of each row."""
+    """Yield designs of shares of each row, for aggregates of two columns."""
     if asked.law not in ("gaussian", "split") and not asked.wanted.selects and not asked.wanted.levels:
         yield from encoded(asked.analysis)
 
 
 def _cells(asked: DesignRequest, _plain: Lattice) -> Iterable[Lattice]:
-    """Rows that exclude each other, apart; not where conditions choose rows by sums of several classes of which some
-    have several coordinates: what that says of their noise is not read."""
+    """Yield designs by cells. Excluded: conditions that select rows by sums of several classes, if a class has several
+    coordinates, because the distribution of their noise is not computed."""
     for lattice in in_cells(asked.analysis, _scaled(asked.analysis, asked.epsilon), asked.wanted, law=asked.law):
         sizes = Counter(lattice.noisy_classes).values()
         if not asked.wanted.compares or len(sizes) < 2 or max(sizes) < 2:
@@ -116,7 +118,7 @@ def _cells(asked: DesignRequest, _plain: Lattice) -> Iterable[Lattice]:
 
 
 def _across(asked: DesignRequest, plain: Lattice) -> Iterable[Lattice]:
-    """All public groups as one vector."""
+    """Yield designs with one noise vector for all public groups."""
     wanted = asked.wanted
     if wanted.public is not None and asked.law not in ("gaussian", "split") and not wanted.selects:
         yield from across(plain, wanted.public, asked.analysis, asked.epsilon)
@@ -127,10 +129,10 @@ CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells, _across]
 
 @lru_cache(maxsize=64)
 def _lattice(of: IdentityKey[Analysis], epsilon: Fraction, wanted: GroupRequirement) -> Lattice:
-    """The lattice on the integers themselves where their common multiple allows it, else on coarser grids; the same
+    """Return the lattice on the integers if their common multiple allows it, otherwise on coarser grids; it is the same
     for every law.
 
-    Noise grows with the contributions of a unit, so the grid may be as much coarser."""
+    Noise grows with a unit's contributions, so the grid may be coarser by the same factor."""
     analysis = of.value
     scaled = _scaled(analysis, epsilon)
     lattice = Builder(analysis, scaled, wanted, coarse=False).build()
@@ -141,18 +143,19 @@ def _lattice(of: IdentityKey[Analysis], epsilon: Fraction, wanted: GroupRequirem
 
 
 def _scaled(analysis: Analysis, epsilon: Fraction) -> Fraction:
-    """Epsilon for one contribution."""
+    """Return the epsilon per contribution."""
     return epsilon / analysis.bounds.rows.l1 if analysis.private else _EXACT
 
 
 def _weighed(lattice: Lattice, plain: Lattice, asked: DesignRequest) -> float:
-    """The error, a little more of any design but the plain one: of two that are alike it has fewer coordinates."""
+    """Return the error, slightly increased for all designs but the plain one, which wins ties because it has fewer
+    coordinates."""
     return error_of(lattice, asked.analysis, asked.epsilon, asked.law) + (lattice is not plain) * _TIE
 
 
 def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) -> float:
-    """The mean logarithm of the aggregations' errors, up to what is common to all designs. Cells are worth it from half
-    a percent on: what is answered as well without keeps its design, and its key in ledgers."""
+    """Return the mean logarithm of the aggregations' errors, up to a constant common to all designs. Cells must gain
+    half a percent: otherwise a query keeps its design, and its key in ledgers."""
     noisy = [place for place, each in enumerate(lattice.coordinates) if each.noisy]
     classes = lattice.noisy_classes
     if lattice.across is not None:
@@ -161,7 +164,7 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
         return mean_log_error(lattice, dict.fromkeys(noisy, law_of_all.spread * float(epsilon) ** 2)) + _WORTH
     reach, d = _reach(IdentityKey(lattice), IdentityKey(analysis)), len(noisy)
     worth = _WORTH if lattice.classes else 0.0
-    if (classes or d == 1) and law != "gaussian":  # perhaps on the integers, where noise is less than on the line
+    if (classes or d == 1) and law != "gaussian":  # may use integers, which need less noise than the line
         noise = ClassLaplace.calibrate(replace(reach, classes=classes or (0,)), epsilon)
         spreads = [noise.of(row).spread * float(epsilon) ** 2 for row in range(d)]
         return mean_log_error(lattice, dict(zip(noisy, spreads, strict=True))) + worth
@@ -176,6 +179,6 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
 
 @lru_cache(maxsize=256)
 def _reach(lattice: IdentityKey[Lattice], analysis: IdentityKey[Analysis]) -> Reach:
-    """That of all coordinates with noise, whatever its law is."""
+    """Return the sensitivity of all noisy coordinates, for any law."""
     made = lattice.value
     return reach_of(made.parts, made.noisy, analysis.value, made.noisy_classes)

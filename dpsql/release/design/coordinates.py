@@ -1,4 +1,4 @@
-"""What is summed for each aggregation: parts for the executor, coordinates that noise is added to, and estimates."""
+"""Parts for the executor, noisy coordinates, and estimates for each aggregation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from dpsql.release.values import argument_of, count_of, grid_key, half, is_whole
 from dpsql.schema.intervals import Interval, point
 
 _FINENESS = 2**20
-"""Real values are rounded to a grid this much finer than the noise, at least."""
+"""Real values are rounded to a grid at least this much finer than the noise."""
 
 
 class Builder:
-    """Collects parts and coordinates, each once."""
+    """Collects distinct parts and coordinates."""
 
     def __init__(self, analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, coarse: bool) -> None:
         self.analysis = analysis
@@ -49,10 +49,10 @@ class Builder:
         self.parts: dict[Part, int] = {}
         self.coordinates: list[Coordinate] = []
         self.places: dict[tuple[tuple[int, int], ...], int] = {}
-        """Of the coordinates, by their terms."""
+        """The places of coordinates by their terms."""
 
     def build(self) -> Lattice | None:
-        """The lattice; None where integers have no common multiple of reasonable size."""
+        """Return the lattice; None if the integers have no common multiple of reasonable size."""
         measured = self.analysis.measured
         by_row = [m for m in measured if m.of == "rows"]
         counted: set[Part] = {count_of(m) for m in by_row if "n" in m.aggregation.kind.moments}
@@ -79,15 +79,15 @@ class Builder:
         return Lattice(tuple(self.parts), coordinates, tuple(estimates), place, one_row=one_row, features=features)
 
     def _moves(self) -> tuple[int, ...]:
-        """How far a unit moves each coordinate; those that none moves need no noise."""
+        """Return the sensitivity of each coordinate; those with sensitivity 0 become noiseless."""
         moves = moves_of(tuple(self.parts), [each.terms for each in self.coordinates], self.analysis)
         pairs = zip(self.coordinates, moves, strict=True)
         self.coordinates = [each if moved else replace(each, noisy=False) for each, moved in pairs]
         return moves
 
     def _selecting(self) -> Part:
-        """The count that decides which groups are shown: the requested COUNT(*), for it costs nothing more, unless it
-        has to be one of units; a unit may add several to it, which raises the threshold."""
+        """Return the count that decides which groups are shown: the requested COUNT(*), at no additional cost, unless
+        units must be counted. A unit may add several to it, which raises the threshold."""
         bounds = self.analysis.bounds
         if bounds.rows.linf == 1:  # a row is a unit there
             return CountRows(None)
@@ -101,8 +101,8 @@ class Builder:
         return CountUnits(None)
 
     def _units(self, present: Expr | None) -> Part:
-        """The count of units. Where one has one row in a group, in as many groups as it may be in at all, each row
-        that is kept is a unit: the count of rows, which may be asked for as well, is the same number."""
+        """Return the count of units. If a unit has one row per group, in as many groups as its bounds allow, every kept
+        row is a unit: the count of rows, which may be requested too, is the same number."""
         rows = self.analysis.bounds.rows
         same = present is None and rows.linf == 1 and rows.l1 == self.analysis.bounds.units.groups
         return CountRows(None) if same else CountUnits(present)
@@ -133,7 +133,7 @@ class Builder:
         return Estimate(kind, centred, place, middle(limits), limits, whole)
 
     def _moments(self, m: MeasuredAggregation, count: CountRows) -> Moments:
-        """Squares and products of what is summed."""
+        """Return the second moments of the summed values."""
         kind, own = m.aggregation.kind, self.grids[grid_key(m)]
         if m.other is None:
             return Moments(half(m.argument.range), self._square(own, count))
@@ -150,7 +150,7 @@ class Builder:
         )
 
     def _square(self, grid: Grid, count: CountRows) -> int | None:
-        """2 u^2 - 1 of each row, from -1 to 1."""
+        """Return the coordinate of 2 u^2 - 1 over rows, from -1 to 1 each."""
         if grid.part.most == 0:
             return None
         part = self._times(grid, grid)
@@ -158,13 +158,13 @@ class Builder:
         return self._add(Label("sum of squares", (grid.part.value,)), terms, 1 / part.most)
 
     def _product(self, own: Grid, other: Grid) -> int:
-        """u v of each row, from -1 to 1."""
+        """Return the coordinate of u v over rows, from -1 to 1 each."""
         part = self._times(own, other)
         name = Label("sum of products", (own.part.value, other.part.value))
         return self._add(name, ((self._part(part), 1),), 1 / part.most)
 
     def _times(self, own: Grid, other: Grid) -> LatticeProduct:
-        """Exact where both lattices are of integers and the product is not too large."""
+        """Return the product part, exact if both lattices are of integers and the product is not too large."""
         most = own.part.most * other.part.most
         if own.part.whole and other.part.whole and most <= self.fineness.most_exact():
             return LatticeProduct(own.part, other.part, most, whole=True)
@@ -175,7 +175,8 @@ class Builder:
         return self._add(Label("distinct", (part.value,)), ((self._part(part), 1),), 1.0)
 
     def _estimate_of_units(self, m: MeasuredAggregation) -> Estimate:
-        """Where each unit contributes one number to a group: its presence, its clipped total, or its own average."""
+        """Return the estimate of an aggregate of one number per unit and group: its presence, its clipped total, or its
+        average."""
         kind = m.aggregation.kind
         if m.of == "presence":
             units = self._units(m.aggregation.argument if m.argument.nullable else None)
@@ -196,8 +197,9 @@ class Builder:
         return Estimate(kind, self._unit_sum(m, m.sum.range), None, 0.0, m.sum.range, is_whole(argument_of(m)))
 
     def _total_on_all(self, m: MeasuredAggregation, clip: Interval) -> Estimate | None:
-        """2 R T - (a + b) c of the clipped totals T in [a, b] and numbers of rows c in [0, R] of units, of which each
-        is in proportion to the other: it is moved by R (b - a), T alone by the larger of |a| and |b|."""
+        """Return the estimate from 2 R T - (a + b) c of units' clipped totals T in [a, b] and row counts c in [0, R],
+        if each is proportional to the other. Its sensitivity is R (b - a), whereas that of T alone is the larger of |a|
+        and |b|."""
         rows = self.analysis.bounds.rows.linf
         lattice = self.fineness.of_totals(argument_of(m), m.argument.range, clip, rows)
         if lattice is None:
@@ -216,8 +218,8 @@ class Builder:
         return Estimate(m.aggregation.kind, place, self._counted(count), centre, held, is_whole(argument_of(m)))
 
     def _unit_sum(self, m: MeasuredAggregation, held: Interval) -> int:
-        """The clipped totals of units. Rows have no bounds of their own here: they are held 2^14 times further out than
-        the total, for the lattice has ends."""
+        """Return the coordinate of units' clipped totals. Rows have no separate bounds here: the lattice must end
+        somewhere, and extends 2^14 times further than the total."""
         argument = argument_of(m)
         whole = is_whole(argument) and held.magnitude <= self.fineness.most_exact()
         if whole:
@@ -233,11 +235,11 @@ class Builder:
 
     def _centred_sum(self, grid: Grid, count: CountRows) -> int | None:
         if grid.part.most == 0:
-            return None  # one value only: the sum is that value times the count
+            return None  # with a single value the sum is value times count
         return self._centred(grid, grid.part, count)
 
     def _centred(self, grid: Grid, part: Part, count: Part) -> int:
-        """2 q - N for each contribution of q in 0..N."""
+        """Return the coordinate of 2 q - N for each contribution of q in 0..N."""
         size = grid.part.most
         terms = ((self._part(part), 2), (self._part(count), -size))
         name = Label("sum", (grid.part.value,), grid.origin + grid.step * size / 2)
@@ -248,8 +250,9 @@ class Builder:
         return self._add(Label("sum", (part.value,)), ((self._part(part), 1),), step)
 
     def _on_all(self, m: MeasuredAggregation) -> Estimate:
-        """2 S - (l + u) N of the sum S and the count N of all rows: a row adds a value of l..u to S, for a NULL adds 0,
-        which is one of them, so that it moves this by u - l at most, and S alone by the larger of |l| and |u|."""
+        """Return the estimate from 2 S - (l + u) N of the sum S and the count N of all rows. A row adds a value in l..u
+        to S, and 0, which is in this range, for NULL. So one row moves this by at most u - l, and S alone by the larger
+        of |l| and |u|."""
         part, step = self._from_zero(m)
         least, most = min(0, part.least), max(0, part.most)
         limits = Interval(least, most) if part.whole else Interval(least * step, most * step)
@@ -261,11 +264,11 @@ class Builder:
         return Estimate(kind, place, self._counted(CountRows(None)), centre, limits, whole)
 
     def _from_zero(self, m: MeasuredAggregation) -> tuple[LatticeSum, float]:
-        """The sum of an argument on a lattice that holds 0, and the worth of a step."""
+        """Return the sum of an argument on a lattice that contains 0, and the value of a step."""
         return self._raw(argument_of(m), m.argument.range, exactly=self._too_wide_for_a_grid(m))
 
     def _raw(self, argument: Expr, held: Interval, *, exactly: bool = False) -> tuple[LatticeSum, float]:
-        """A sum that is not centred, and the worth of its steps."""
+        """Return an uncentred sum, and the value of its steps."""
         if exactly or (is_whole(argument) and held.magnitude <= self.fineness.most_exact()):
             least, most = int(held.lower), int(held.upper)
             return LatticeSum(argument, held.lower, held.upper, 0, 1.0, least, most, whole=True), 1.0
@@ -275,8 +278,8 @@ class Builder:
         return LatticeSum(argument, held.lower, held.upper, 0, scale, least, most, whole=False), 1 / scale
 
     def _too_wide_for_a_grid(self, m: MeasuredAggregation) -> bool:
-        """Whether whole numbers of nobody's rows are summed as they are, since grids would be too coarse for what is
-        said to be exact. (Noise of people's rows goes with the range, and so may the grid.)"""
+        """Return whether integers of public tables are summed directly, because grids are too coarse for an exact
+        answer. (For private tables noise scales with the range, so the grid may too.)"""
         if self.analysis.private or m.aggregation.kind.second_moments:
             return False
         most = self.fineness.most_exact()
@@ -292,9 +295,9 @@ class Builder:
         return place
 
     def _common_steps(self, each: list[int]) -> int | None:
-        """The common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so much larger that
-        a whole factor for each comes within 2^-12 of it. Two and more coordinates, and those of levels, share a fine
-        lattice, on which their laws are as good as continuous. None where only coarse grids will do."""
+        """Return the common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so large
+        that an integer factor for each comes within 2^-12 of it. Several coordinates, or those of levels, share a fine
+        lattice on which their laws are practically continuous. None if coarse grids are required."""
         steps = math.lcm(*each) if each else 0
         if steps > 4 * self.fineness.most_steps():
             return 1 << (max(each).bit_length() + 12) if self.coarse else None
@@ -305,7 +308,7 @@ class Builder:
 
 
 def _total_of(m: MeasuredAggregation) -> UnitTotal:
-    """The clipped number of rows of each unit."""
+    """Return the clipped number of rows of each unit."""
     held = m.count.range
     return UnitTotal(count_of(m), int(held.lower), int(held.upper))
 

@@ -1,7 +1,7 @@
-"""Cells of rows that a query's aggregates tell apart, and what each aggregate's arguments come to in each.
+"""Cells of rows that a query's aggregates distinguish, and the value of each aggregate's arguments in each.
 
-Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs tell cells of rows apart.
-Which cells there are follows from the query alone; which rows are in them is up to the executor (`exact.CellPart`).
+Filters that exclude each other or nest (CASE, FILTER, COUNT_IF, bands), booleans and NULLs divide rows into cells. The
+cells follow from the query only; the executor assigns rows to them (`exact.CellPart`).
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ from dpsql.schema.frozen import dataclass
 
 MOST_CELLS = 64
 _MOST_CHANGED = 16
-"""Cells under bounded neighbours, where a row can leave any for any other."""
+"""The most cells under bounded neighbours, where a row can move from any cell to any other."""
 _MOST_WORK = 4_096
 _LARGEST = 2.0**40
-"""Beyond it middles of ranges, which are factors here, are left to designs that keep them as fractions."""
+"""Beyond this limit, midpoints of ranges, which are float factors here, are left to designs that keep them as
+fractions."""
 ONE = Literal(1, Type.INTEGER)
 
 Value = tuple[Expr | None, Expr | None]
-"""What the arguments of an aggregate come to: None for NULL, and for a second one that there is not. Of counts, which
-ask for no more than that it is there, the first is 1."""
+"""The values of an aggregate's arguments: None for NULL, or for a missing second argument. For counts, which only need
+a non-NULL value, the first is 1."""
 NOTHING: Value = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell's alternative, None of rows that nobody asks for and of all rows; and what each aggregate's arguments come
-    to there."""
+    """A cell: the condition of its rows, None if no aggregate needs them or the cell has all rows; and the values of
+    each aggregate's arguments."""
 
     condition: Expr | None
     values: tuple[Value, ...]
 
 
 def cells_of(analysis: Analysis) -> tuple[Cell, ...]:
-    """The cells that a query's aggregates tell apart; none where there is one only, or too many."""
+    """Return the cells that a query's aggregates distinguish; none if there is only one, or too many."""
     return _cells_of(IdentityKey(analysis))
 
 
@@ -77,7 +78,7 @@ def _cells_of(of: IdentityKey[Analysis]) -> tuple[Cell, ...]:
 
 
 def _of_rows(m: MeasuredAggregation) -> bool:
-    """Whether an aggregate adds up rows, of values in bounds that factors of doubles are good for."""
+    """Return whether an aggregate sums over rows, with bounds for which float factors are accurate."""
     held = [each.range for each in (m.argument, m.other) if each is not None and m.sum is not None]
     small = all(each.bounded and each.magnitude < _LARGEST for each in held)
     return m.of == "rows" and bool(m.aggregation.kind.moments) and small
@@ -86,8 +87,8 @@ def _of_rows(m: MeasuredAggregation) -> bool:
 def _told_apart(
     analysis: Analysis, conditions: list[Expr]
 ) -> tuple[list[State], dict[tuple[Value, ...], list[int]]] | None:
-    """The states of the conditions, and of whether values are NULL that aggregates come to in some of them; and where
-    the aggregates come to the same."""
+    """Return the states of the conditions and of NULL tests on argument values; and the states, by row number, with
+    equal values of all aggregates."""
     values_of = _values(analysis, states := states_of(conditions, analysis.known))
     if states is None or values_of is None:
         return None
@@ -107,14 +108,14 @@ def _told_apart(
 
 
 def _values(analysis: Analysis, states: list[State] | None) -> list[tuple[Value, ...]] | None:
-    """What arguments come to in each state; None where that would be too much work."""
+    """Return the arguments' values in each state; None if that is too much work."""
     if states is None or len(states) * len(analysis.measured) > _MOST_WORK:
         return None
     return [tuple(_value(m, state, analysis) for m in analysis.measured) for state in states]
 
 
 def _value(m: MeasuredAggregation, state: State, analysis: Analysis) -> Value:
-    """What an aggregate's arguments come to; one of two counts where the other is there."""
+    """Return the values of an aggregate's arguments; nothing if either of two is NULL."""
     if m.aggregation.argument is None:
         return ONE, None
     first = _one(m, m.aggregation.argument, state, analysis)
@@ -133,12 +134,12 @@ def _one(m: MeasuredAggregation, argument: Expr, state: State, analysis: Analysi
 
 
 def _is_asked(measured: Sequence[MeasuredAggregation], values: Sequence[Value]) -> bool:
-    """Whether any aggregate asks for rows of a cell. Others need no alternative: they are the rest."""
+    """Return whether any aggregate needs the rows of a cell. Other cells need no condition: they are the rest."""
     return any(counts(m, value) or is_summed(value) for m, value in zip(measured, values, strict=True))
 
 
 def counts(m: MeasuredAggregation, value: Value) -> bool:
-    """Whether an aggregate asks for the number of rows where its arguments come to a value."""
+    """Return whether an aggregate needs the number of rows with this value of its arguments."""
     first, _ = value
     if first is None:
         return False
@@ -146,10 +147,10 @@ def counts(m: MeasuredAggregation, value: Value) -> bool:
 
 
 def is_summed(value: Value) -> bool:
-    """Whether it is of values that differ from row to row."""
+    """Return whether the value differs from row to row."""
     return value[0] is not None and not isinstance(value[0], Literal)
 
 
 def counts_all(at: int, cells: Sequence[Cell]) -> bool:
-    """Whether the aggregate at a place counts the rows of every cell."""
+    """Return whether the aggregate at a place counts the rows of every cell."""
     return all(cell.values[at][0] is not None for cell in cells)

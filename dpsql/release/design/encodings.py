@@ -1,14 +1,14 @@
-"""Two columns, and all that is asked of them, from one division of each row into shares.
+"""All moments of two columns from one division of each row into shares.
 
-A row at (y, x) between the ends of two ranges is divided into the shares B_i(y) B_j(x), products of Bernstein's
-polynomials, which are not negative and add up to 1. So one row moves the vector of all sums of shares by an L1 distance
+A row at (y, x) between the ends of two ranges is divided into the shares B_i(y) B_j(x), products of Bernstein
+polynomials, which are non-negative and add up to 1. So one row moves the vector of all sums of shares by an L1 distance
 of exactly 1, and each of them has Laplace noise for the whole epsilon (Laplace mechanism: Dwork, McSherry, Nissim,
-Smith 2006). Counts, sums, squares and products are linear in the shares. For two columns and their product it is the
-encoding of Kulesza, Suresh, Wang, "Mean Estimation in the Add-Remove Model" (ICML 2024), taken to two dimensions.
+Smith 2006). Counts, sums, squares and products are linear in the shares. For two columns and their product this is the
+encoding of Kulesza, Suresh, Wang, "Mean Estimation in the Add-Remove Model" (ICML 2024), extended to two dimensions.
 
-Where rows are in cells (`told_apart`), such as those that have both values and those that have one alone, each cell has
-shares of its own, of as many columns as are read there: a row is in one cell, so all shares of all cells together move
-by 1 as well, and what is asked of several cells is the sum of theirs.
+If rows are divided into cells (`distinguished_cells`), such as rows with both values and rows with only one, each cell
+has separate shares, of as many columns as are read there. A row is in one cell, so it moves all shares of all cells
+together by 1 as well, and an aggregate over several cells is the sum of theirs.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval, point
 
 _U = {1: (-1, 1), 2: (-1, 0, 1)}
-"""u = 2 y - 1 in Bernstein's polynomials of each degree."""
+"""u = 2 y - 1 in Bernstein polynomials of each degree."""
 _SQUARE = (1, -3, 1)
-"""2 u^2 - 1 in those of degree 2."""
+"""2 u^2 - 1 in Bernstein polynomials of degree 2."""
 _MOST = 288
-"""Shares of a design."""
+"""The most shares of a design."""
 
 
 def encoded(analysis: Analysis) -> list[Lattice]:
-    """The designs by shares of a query about a pair of columns; none where there is no pair, or more is read of a row
-    than two columns."""
+    """Return the designs by shares of a query about a pair of columns; none without a pair, or if more than two columns
+    of a row are read."""
     pairs = [m for m in analysis.measured if m.other is not None]
     if not pairs or not analysis.private or not all(m.of == "rows" and m.aggregation.kind.moments for m in pairs):
         return []
@@ -47,7 +47,7 @@ def encoded(analysis: Analysis) -> list[Lattice]:
 
 
 def _of_all_rows(analysis: Analysis, pair: MeasuredAggregation) -> Cell | None:
-    """The one cell of a query that counts the same rows throughout."""
+    """Return the single cell of a query that counts the same rows in all aggregates."""
     measured = analysis.measured
     if not all(m.of == "rows" and m.aggregation.kind.moments and count_of(m) == count_of(pair) for m in measured):
         return None
@@ -58,7 +58,7 @@ def _of_all_rows(analysis: Analysis, pair: MeasuredAggregation) -> Cell | None:
 
 @dataclass(frozen=True, slots=True)
 class _DividedCell:
-    """A cell with the values that its rows are divided by, their ranges and degrees: 2 where squares are asked for;
+    """A cell with the values that its rows are divided by, their ranges and degrees (2 if squares are requested);
     `first`: the place of its first share."""
 
     values: tuple[Value, ...]
@@ -67,7 +67,7 @@ class _DividedCell:
 
     @property
     def indices(self) -> list[tuple[int, ...]]:
-        """Of each share; one empty index where nothing is read, and rows are counted."""
+        """The index of each share; one empty index if no value is read, and rows are counted."""
         return list(product(*(range(degree + 1) for _, degree in self.sides.values())))
 
     def parts(self) -> Iterator[LatticeShare | CountRows]:
@@ -76,11 +76,12 @@ class _DividedCell:
         for index in self.indices:
             if not index:
                 yield CountRows(None)
-            else:  # one value by itself is divided once
+            else:  # a single value is divided once
                 yield LatticeShare(grids[0], grids[-1], (degrees[0], sum(degrees[1:])), (index[0], sum(index[1:])))
 
     def line(self, of: Mapping[Expr, Callable[[int], tuple[int, ...]]], worth: float) -> Iterator[tuple[int, float]]:
-        """A polynomial of its values as a combination of shares: for each value that of its degree, or 1."""
+        """Yield a polynomial of the values as a combination of shares: for each value, the polynomial in `of` for its
+        degree, or 1."""
         lines = [of[expr](degree) if expr in of else (1,) * 3 for expr, (_, degree) in self.sides.items()]
         for place, index in enumerate(self.indices, start=self.first):
             weight = worth
@@ -91,8 +92,8 @@ class _DividedCell:
 
 
 def _sides(measured: tuple[MeasuredAggregation, ...], cell: Cell) -> dict[Expr, tuple[Interval, int]] | None:
-    """What rows of a cell are divided by: the values of pairs first. None where that are more than two, constants, of
-    one value, or of several ranges."""
+    """Return the values that rows of a cell are divided by, those of pairs first. None if there are more than two, or
+    any is a constant, has a single-value range, or has several ranges."""
     sides: dict[Expr, tuple[Interval, int]] = {}
     for m, (value, other) in sorted(zip(measured, cell.values, strict=True), key=lambda pair: pair[0].other is None):
         if value is None:
@@ -106,7 +107,7 @@ def _sides(measured: tuple[MeasuredAggregation, ...], cell: Cell) -> dict[Expr, 
             read.append((other, m.other.range, "r"))
         for expr, limits, letter in read:
             known, degree = sides.get(expr, (limits, 1))
-            varies = float(limits.lower) < float(limits.upper)  # else there is nothing to divide, at least for doubles
+            varies = float(limits.lower) < float(limits.upper)  # doubles cannot divide a single value
             if isinstance(expr, Literal) or known != limits or value == other or not varies:
                 return None
             sides[expr] = limits, 2 if letter in m.aggregation.kind.moments else degree
@@ -114,7 +115,7 @@ def _sides(measured: tuple[MeasuredAggregation, ...], cell: Cell) -> dict[Expr, 
 
 
 class _Design:
-    """The shares of the cells that are asked for."""
+    """The shares of the requested cells."""
 
     def __init__(self, analysis: Analysis, cells: tuple[Cell, ...]) -> None:
         self.measured = analysis.measured
@@ -129,11 +130,11 @@ class _Design:
         self.features: dict[Feature, int] = {}
 
     def _reads(self, cell: Cell) -> bool:
-        """Whether anything is asked of a cell's rows that is not public."""
+        """Return whether any aggregate needs non-public facts about a cell's rows."""
         return any(value is not None and not known for (value, _), known in zip(cell.values, self.public, strict=True))
 
     def lattice(self) -> Lattice | None:
-        """One coordinate for each share; None where they are too many, or a cell has none."""
+        """Return one coordinate for each share; None if there are too many, or a cell has none."""
         for number, cell in enumerate(self.asked, start=1):
             sides = _sides(self.measured, cell)
             if sides is None:
@@ -177,8 +178,8 @@ class _Design:
         return Estimate(kind, total, count, middle(limits), limits, whole=False, moments=moments)
 
     def _feature(self, at: int, letters: str, worth: float) -> int:
-        """The sum over cells of what a moment of an aggregate comes to there: s and q of its value and the square of
-        that, t and r of the other, products of both."""
+        """Return the feature of a moment of an aggregate, summed over cells: s and q are the first value and its
+        square, t and r the second and its square, several letters a product."""
         if self.public[at]:
             return self.features.setdefault(((len(self.coordinates) - 1, 1.0),), len(self.features))
         terms: list[tuple[int, float]] = []

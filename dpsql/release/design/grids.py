@@ -1,4 +1,4 @@
-"""Grids of values: how fine, and which arguments keep that of the integers."""
+"""Grids of values: their fineness, and which arguments keep the grid of the integers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FINEST = 44
 """Lattices have at most 2^44 steps over the range of a value."""
 FURTHER_OUT = 14
 MOST_OF_UNITS = LARGEST_STEP_COUNT >> FURTHER_OUT
-"""Steps over the range of what a unit adds, so that its rows may lie further out."""
+"""The most steps over the range of a unit's contribution, so that its rows may lie further out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One wanted sum on its grid: part, value of q = 0, worth of a step, and the range of q."""
+    """One sum on its grid: part, value of q = 0, and value of a step."""
 
     part: LatticeSum
     origin: float
@@ -31,15 +31,16 @@ class Grid:
 
 @dataclass(frozen=True)
 class Fineness:
-    """How fine the grids of a query are: at a larger epsilon (for one contribution) finer. On `coarse` ones integers do
-    not keep grids of their own."""
+    """The fineness of a query's grids, which increases with epsilon (per contribution). On `coarse` grids integers do
+    not keep their own grids."""
 
     epsilon: Fraction
     coarse: bool
 
     def of(self, summed: list[MeasuredAggregation]) -> dict[GridKey, Grid]:
-        """A grid for each summed argument, another where it is averaged unit by unit. Integers get the grid of all
-        integers, exact, as long as the common multiple of the grids' sizes stays small; else 2^k steps."""
+        """Return a grid for each summed argument, and a separate one if it is averaged unit by unit. Integers get the
+        exact grid of all integers as long as the common multiple of the grids' sizes stays small; other values get 2^k
+        steps."""
         facts: dict[GridKey, Fact] = {}
         powers: dict[GridKey, int] = {}
         for m in summed:
@@ -61,7 +62,8 @@ class Fineness:
         return {key: self.grid(key[0], each, sizes[key], fewer=key[2] is not None) for key, each in facts.items()}
 
     def grid(self, expr: Expr, argument: Fact, exact_size: int, *, fewer: bool = False) -> Grid:
-        """The grid of one argument: its own, of so many steps, or that of real values; of `fewer` for units' own."""
+        """Return the grid of one argument: integers with `exact_size` steps, or the grid of real values; `fewer` steps
+        for the values of units."""
         limits = argument.range
         if exact_size or limits.lower == limits.upper:
             whole = is_whole(expr)
@@ -69,15 +71,15 @@ class Fineness:
             return Grid(part, float(limits.lower), 1.0)
         size = min(self.real_steps(), MOST_OF_UNITS) if fewer else self.real_steps()
         lower_end, upper_end = float(limits.lower), float(limits.upper)
-        if lower_end == upper_end:  # integers that doubles do not tell apart: as good as one value
+        if lower_end == upper_end:  # doubles do not distinguish the ends: treat as one value
             return Grid(LatticeSum(expr, lower_end, upper_end, lower_end, 1.0, 0, 0, whole=False), lower_end, 1.0)
         scale = size / (upper_end - lower_end)
         part = LatticeSum(expr, lower_end, upper_end, lower_end, scale, 0, size, whole=False)
         return Grid(part, lower_end, (upper_end - lower_end) / size)
 
     def of_totals(self, expr: Expr, row: Interval, clip: Interval, rows: int) -> tuple[UnitTotal, float] | None:
-        """A unit's clipped total on a lattice that holds 0, so many `rows` of which are within its ends, and the worth
-        of a step. None where the clip is less than that, or even."""
+        """Return a unit's clipped total on a lattice that contains 0 and has room for `rows` rows of the unit, and the
+        value of a step. None if the clip is narrower than these rows, or symmetric."""
         if not row.bounded or not clip.magnitude:
             return None
         low, high = min(0, row.lower), max(0, row.upper)
@@ -94,19 +96,19 @@ class Fineness:
         return UnitTotal(of, least, most), 1 / scale
 
     def real_steps(self) -> int:
-        """Steps over the range of a real value: 2^30 at epsilon 1, finer for larger epsilon."""
+        """Return the steps over the range of a real value: 2^30 at epsilon 1, more for larger epsilon."""
         return 1 << max(10, min(_FINEST, 30 + _log2(self.epsilon)))
 
     def most_steps(self) -> int:
         return 1 << max(10, min(_FINEST, 40 + _log2(self.epsilon)))
 
     def most_exact(self) -> int:
-        """The widest range of integers that keeps its own grid; booleans always do."""
+        """Return the widest range of integers that keeps its own grid; booleans always do."""
         return 1 if self.coarse else self.most_steps()
 
 
 def far(grid: Grid) -> LatticeSum:
-    """A grid with ends so far out that averages of units are clipped, not the values of their rows."""
+    """Return a grid that extends so far that averages of units are clipped, not the values of their rows."""
     far = min(grid.part.most << FURTHER_OUT, LARGEST_STEP_COUNT - 1)
     reach = far * grid.step
     return replace(grid.part, lower=grid.origin - reach, upper=grid.origin + reach, least=-far, most=far)

@@ -1,11 +1,11 @@
-"""Aggregates of people who are in many of few public groups: one vector of noise for all groups together.
+"""One noise vector across all public groups, for people who are in many of few groups.
 
-By groups, noise is as wide as all that a person adds to them, or goes by the number of groups that a person may be in.
-For all groups as one vector it goes by the number of groups there are (`core.mechanisms.group_vectors`), with a third
-of its square as variance for what goes up and down alike. A count c of at most p rows of a person only goes up: so 2 c
-- p people is measured, which goes up and down by p, and the number of people, once for all groups. Then c = (p people +
-(2 c - p people)) / 2 has half the sum of two uncorrelated noises: a variance of (G + 2) (G + 3) / 6 for G groups and p
-= 1. Sums are the same.
+Noise per group scales with all that a person adds to the groups, or with the number of groups that a person may be in.
+Noise for all groups as one vector scales with the number of groups (`core.mechanisms.group_vectors`), and its variance
+is a third of that number's square for coordinates that move equally far up and down. A count c of at most p rows of a
+person only goes up. So 2 c - p people is measured, which goes up and down by p, and the number of people, once for all
+groups. Then c = (p people + (2 c - p people)) / 2 has half the sum of two uncorrelated noises: a variance of (G + 2) (G
++ 3) / 6 for G groups and p = 1. Sums are treated the same way.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dpsql.release.output.labels import Label
 from dpsql.release.parts import Coordinate, Feature, Lattice
 
 MOST_NUMBERS = 150
-"""In one vector, up to where the laws of intervals are known to the digit."""
+"""The most numbers in one vector, up to which interval distributions are known to the digit."""
 _FINENESS = 2**20
 _MOST_STEPS = 2**40
 
 
 def across(plain: Lattice, public: ExactPlan, analysis: Analysis, epsilon: Fraction) -> Iterator[Lattice]:
-    """The same sums with noise for all public groups together, as they are, and around the number of people."""
+    """Yield the same sums with noise for all public groups together, unchanged and centred on the number of people."""
     cells = number_of_cells(public.keys)
     if not plain.noisy or plain.features is not None or not 2 <= cells * len(plain.noisy) < MOST_NUMBERS + cells:
         return
     if analysis.neighbours is Neighbours.UNBOUNDED and analysis.bounds.units.groups == 1:
-        return  # noise for each group by itself is paid for by one
+        return  # one group's cost pays for separate noise in each group
     designs = [plain]
     if analysis.neighbours is Neighbours.UNBOUNDED and analysis.bounds.declared:
         designs += _around_people(plain, analysis)
@@ -45,8 +45,8 @@ def across(plain: Lattice, public: ExactPlan, analysis: Analysis, epsilon: Fract
 
 
 def _around_people(plain: Lattice, analysis: Analysis) -> list[Lattice]:
-    """Coordinates that a person moves further up than down, or the other way, less the middle of that times the number
-    of people; none where no coordinate is one."""
+    """Return the lattice with coordinates that are centred by subtracting a multiple of the number of people if a
+    person moves them further in one direction than in the other; none if there are no such coordinates."""
     ends = iter(ends_of(plain.parts, plain.noisy, analysis))
     people, last = len(plain.parts), len(plain.coordinates)
     coordinates: list[Coordinate] = []
@@ -63,15 +63,16 @@ def _around_people(plain: Lattice, analysis: Analysis) -> list[Lattice]:
 
 
 def _less(each: Coordinate, people: int, twice: int) -> Coordinate:
-    """Twice the coordinate less so many times the number of people."""
+    """Return twice the coordinate less `twice` times the number of people."""
     doubled = each.times(2)
     name = replace(each.name, around=Label("people"))
     return replace(doubled, name=name, terms=(*doubled.terms, (people, -twice)))
 
 
 def _scaled(lattice: Lattice, public: ExactPlan, analysis: Analysis, epsilon: Fraction) -> Iterator[Lattice]:
-    """The lattice, where it has no more numbers than may be, with coordinates that move alike, on the integers where
-    there is one number for all groups, and else so fine that their law is as good as continuous."""
+    """Yield the lattice, unless it has too many numbers, with coordinates scaled to a common sensitivity. A single
+    number for all groups stays on the integers; otherwise the lattice is so fine that its law is practically
+    continuous."""
     plan = replace(public, parts=lattice.parts)
     moves = moves_across(plan, lattice.noisy, analysis)
     steps = math.lcm(*moves)

@@ -1,19 +1,19 @@
-"""In which order quantiles are drawn together, and what part of epsilon each draw has: public, and chosen well.
+"""The order in which quantiles are drawn together, and the epsilon of each draw: public, and optimised.
 
-A draw cuts a part in two, and is off by some ranks, as many as its spread divided by its epsilon. What is drawn after
-it in the lower part aims at a rank between those of the part's ends, so it is off by e (q - low) / (middle - low)
-besides, whatever is drawn in between, for the ranks aimed at are linear in those of the ends; in the upper part
-likewise. So the mean square of all ranks, to first order, is a sum over draws of A / epsilon^2, A = spread^2 (1 + the
-squares of these shares).
+A draw cuts a part in two, with a rank error of its spread divided by its epsilon. A later draw in the lower part aims
+at a rank between the ranks of the part's ends. An error e therefore adds e (q - low) / (middle - low) to it, whatever
+is drawn in between, because targets are linear in the ranks of the ends; the same holds in the upper part. So the mean
+square of all rank errors, to first order, is a sum over draws of A / epsilon^2, A = spread^2 (1 + the squares of these
+factors).
 
-The order. With as much for each level it is least over all trees of so many levels by dynamic programming over parts.
-In the tail the middle of the list is far from the middle of the rows: .9, and not .99, comes first of .5, .9, .99,
-.999. (Trees of more levels may be better to first order. But a draw of little epsilon lands in places without rows,
-and all that is drawn after it is lost.)
+The order. With equal epsilon for each level, dynamic programming over parts minimises this sum over all trees of the
+given depth. In the tail the middle of the list is far from the middle of the rows: of .5, .9, .99, .999 the first draw
+is .9, not .99. (Deeper trees may be better to first order. But a draw with little epsilon lands in places without rows,
+and all later draws are lost.)
 
-The parts. What is drawn on one side of a cut costs the rows on the other nothing: both sides may have all that is left.
-Let b be left for a part, of epsilon (p = 1) or of rho (p = 2), and C / b^(2/p) the least sum of what is drawn there.
-With s of it for the first draw that is A / (s b)^(2/p) + (C' + C'') / (b - s b)^(2/p), least for s to 1 - s as A^k to
+The shares. Draws on one side of a cut cost the rows on the other side nothing: both sides may use all that is left. Let
+a part have b left, of epsilon (p = 1) or of rho (p = 2), and let C / b^(2/p) be the least sum for its draws. If the
+first draw gets s of it, the sum is A / (s b)^(2/p) + (C' + C'') / (b - s b)^(2/p). It is least for s to 1 - s as A^k to
 (C' + C'')^k, k = p / (p + 2): C = (A^k + (C' + C'')^k)^(1/k).
 """
 
@@ -28,15 +28,15 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.memoization import remembered
 
 MOST = 32
-"""More quantiles are drawn from the middle of their list on: there are too many trees."""
+"""Longer lists are drawn starting from their middle: there are too many trees."""
 _FINE = 2**16
-"""Parts of epsilon are in so many parts."""
+"""Shares of epsilon are multiples of 1 / `_FINE`."""
 
 
 @remembered(256)
 def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bool) -> Tree:
-    """How so many quantiles are drawn that are paid by epsilon, or by rho; bounded, one_group: how neighbours differ,
-    as `rank_spread` has it."""
+    """Return the tree of draws for these quantiles, paid by epsilon or by rho. bounded, one_group: the neighbour
+    relation, as in `rank_spread`."""
     many = len(qs)
     ends = [0.0, *map(float, qs), 1.0]
     power = 2 if by_rho else 1
@@ -44,7 +44,7 @@ def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bo
 
     @cache
     def squares(first: int, last: int, place: int) -> float:
-        """Of all that are drawn from here on in this part, for what this draw is off."""
+        """Return the sum of squared errors that this draw adds to itself and to later draws in this part."""
         low, own, high = ends[first], ends[place + 1], ends[last + 1]
         spread = float(rank_spread(Fraction((own - low) / (high - low)), bounded, one_group and last - first == many))
         below = sum(((each - low) / (own - low)) ** 2 for each in ends[first + 1 : place + 1])
@@ -53,7 +53,7 @@ def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bo
 
     @cache
     def best(first: int, last: int, levels: int) -> tuple[float, int]:
-        """The least sum of squares of this part by so many levels that have as much, and which is drawn first."""
+        """Return the least sum of squares of this part with so many levels of equal epsilon, and its first draw."""
         if first == last:
             return 0.0, first
         most = 2 ** (levels - 1)
@@ -78,7 +78,7 @@ def tree_of(qs: tuple[Fraction, ...], bounded: bool, one_group: bool, by_rho: bo
 
 @dataclass(frozen=True, slots=True)
 class _DrawOrder:
-    """A tree: which is drawn first, its share of what is left, the sum of squares of all, and what follows."""
+    """A tree of draws: the first draw, its share of what is left, the sum of squares of all, and the two subtrees."""
 
     place: int
     share: float
@@ -88,7 +88,7 @@ class _DrawOrder:
 
 
 def _tree(of: _DrawOrder | None, power: int) -> Tree:
-    """With parts of epsilon, which add up to 1 at most."""
+    """Return the tree with shares of epsilon that add up to at most 1."""
 
     def most(of: _DrawOrder | None, left: float) -> float:
         if of is None:
@@ -105,5 +105,5 @@ def _tree(of: _DrawOrder | None, power: int) -> Tree:
 
     whole = most(of, 1.0)
     tree = parts(of, 1.0)
-    assert tree is not None  # some quantile is asked for
+    assert tree is not None  # at least one quantile is requested
     return tree

@@ -1,4 +1,4 @@
-"""What is wanted of a design, beside its aggregates."""
+"""Requirements of a design besides its aggregates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GroupRequirement:
-    """`selects`: a count is needed to decide which groups are shown, and with `of_units` it has to be one of units.
-    `levels`: sums of the coordinates over groups get noise too. `centre_all`: every sum beside a count of its own;
-    `on_all`: sums that have no count of their own beside the count of all rows; `raw`: no sum beside any; `around`:
-    counts of some rows less half the count of all. `divides`: answers may be divided by one another; `compares`:
-    conditions on answers choose rows; `public`: what is asked of an executor, but for its parts, where there are
-    groups, all public, and no others."""
+    """`selects`: a count decides which groups are shown; with `of_units` it must count units. `levels`: sums of the
+    coordinates over groups get noise too. `centre_all`: every sum with a separate count; `on_all`: sums without a
+    separate count are centred by the count of all rows; `raw`: no sum is centred; `around`: counts of some rows less
+    half the count of all. `divides`: answers may be divided by one another; `compares`: conditions on answers select
+    rows; `public`: the exact plan without its parts, if all groups are public."""
 
     selects: bool = False
     of_units: bool = False
@@ -29,6 +28,6 @@ class GroupRequirement:
 
     @classmethod
     def of(cls, query: Query, *, of_units: bool, public: ExactPlan | None = None) -> GroupRequirement:
-        """What a query wants of it."""
+        """Return the requirements of a query."""
         levels = bool(query.plan.sets)
         return cls(of_units=of_units, levels=levels, divides=query.divides, compares=query.compares, public=public)

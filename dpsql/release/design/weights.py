@@ -1,10 +1,10 @@
-"""Gaussian noise of coordinates of different worth: each aggregate has a part of rho, dealt out among its coordinates.
+"""Weighted Gaussian noise: each aggregate gets a share of rho, divided among its coordinates.
 
-One Gaussian vector protects the L2 norm of all coordinates, and each may be scaled by itself: where a unit moves it by
-w_i, and the squares add up to 1, the i-th has the variance v / w_i^2. Let each of k aggregates have a k-th of the
-squares: evenly among its coordinates, or, if it is a sum of them, by their factors in it, which is the least variance
-(Cauchy-Schwarz). A coordinate of several adds up its parts. So no aggregate has less than alone at a k-th of rho.
-What it costs is derived (`core.sensitivity.norms`): a weight is a factor of a coordinate as any.
+One Gaussian vector protects the L2 norm of all coordinates, and each coordinate may be scaled separately. If a unit
+moves it by w_i, and the squares add up to 1, the i-th has the variance v / w_i^2. Let each of k aggregates have a k-th
+of the squares: evenly among its coordinates, or, if it is a sum of them, by their factors in it, which is the least
+variance (Cauchy-Schwarz). A coordinate of several aggregates adds up its shares. So no aggregate is worse than alone at
+a k-th of rho. The cost is derived (`core.sensitivity.norms`): a weight is a factor of a coordinate like any other.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dpsql.core.sensitivity.row_contributions import Analysis
 from dpsql.release.parts import Estimate, Lattice
 
 _FINENESS = 2**8
-"""The smallest weight in steps, so that each is within .2 % of what it is to be."""
+"""The smallest weight in steps, so that each weight is within .2 % of its target."""
 
 
 def weighted(lattice: Lattice, analysis: Analysis) -> Iterator[Lattice]:
-    """The same sums, weighted by the aggregates that they are for, and half so; none where all have one weight."""
+    """Yield the same sums, weighted by their aggregates, and half as strongly; none if all have the same weight."""
     parts = dict.fromkeys((place for place, each in enumerate(lattice.coordinates) if each.noisy), 0.0)
     for each in lattice.estimates:
         worths = {place: worth for place, worth in _worths(each, lattice).items() if worth and place in parts}
@@ -40,7 +40,7 @@ def weighted(lattice: Lattice, analysis: Analysis) -> Iterator[Lattice]:
 
 
 def _worths(each: Estimate, lattice: Lattice) -> dict[int, float]:
-    """The coordinates of an aggregate, and what share of its part each is to have, up to a common factor."""
+    """Return the coordinates of an aggregate, and their relative shares of its part."""
     if each.chosen is not None:
         return {}
     if not (each.kind.linear or each.kind.counts):

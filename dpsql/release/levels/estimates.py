@@ -1,13 +1,13 @@
 """Noise for every level of a ROLLUP, CUBE or GROUPING SETS, and estimates that add up.
 
-The exact sums of the finest groups give those of all levels. Each level that is measured has noise of its own, for its
-share of the budget; a level of the answer is the least-squares estimate from all of them (`accuracy.hierarchies`), so
-that groups add up to the levels above, and every level tells something about the others.
+The exact sums of the finest groups determine those of all levels. Each measured level has independent noise, for its
+share of the budget. A level of the answer is the least-squares estimate from all measured levels
+(`accuracy.hierarchies`), so that groups add up to the levels above, and every level informs the others.
 
-Privacy. Summing cells together moves no more in L1 distance than the cells move, so each level has the sensitivity of
-the finest one, or less: its share of epsilon pays for it, and the shares add up (sequential composition). A query paid
-by rho is shared out by rho, half the square of an epsilon. In L2 distance a unit's contributions that come together
-count together (`core.sensitivity.norms.merged`). Coordinates that neighbours have in common are summed as they are.
+Privacy. Summing cells moves no more in L1 distance than the cells move, so the sensitivity of each level is at most
+that of the finest one. Its share of epsilon pays for it, and the shares add up (sequential composition). A budget in
+rho is divided by rho, half the square of an epsilon. In L2 distance, contributions of a unit to the same merged cell
+count together (`core.sensitivity.norms.merged`). Coordinates that neighbouring tables share are summed without noise.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LAWS = {
 
 @dataclass(frozen=True)
 class LevelNoise:
-    """The noise of one level's estimates: a mixture of that of all measured ones."""
+    """The noise of one level's estimates: a mixture of the noise of all measured levels."""
 
     name: str
     dimension: int
@@ -60,7 +60,7 @@ class LevelNoise:
 
     @property
     def scale(self) -> float:
-        """Its standard deviation, in steps."""
+        """The standard deviation, in steps."""
         return math.sqrt(self.spread)
 
     def _exact(self, size: NDArray[np.float64], level: float) -> NDArray[np.float64]:
@@ -71,7 +71,7 @@ class LevelNoise:
 
 @remembered(256)
 def _pairs(noise: LevelNoise, level: float) -> NDArray[np.float64]:
-    """The half-widths of the table's pairs."""
+    """Return the half-widths of the pairs in the table of `accuracy.pairs`."""
     return noise._exact(pair_weights(), level)
 
 
@@ -82,7 +82,7 @@ def _(noise: LevelNoise, level: float) -> float:
 
 @widths.half_widths.register
 def _(noise: LevelNoise, weights: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    """The lattices of the measured levels are as fine as their noise is wide."""
+    """The lattice of each measured level is taken to be fine compared with its noise."""
     size = np.abs(weights)
     found = of_pairs(size, _pairs(noise, level)) if len(size) == 2 else noise._exact(size, level)
     slack = sum(factor * count for factor, count in noise.terms if count == 1) * 2.0**-20
@@ -91,8 +91,7 @@ def _(noise: LevelNoise, weights: NDArray[np.float64], level: float) -> NDArray[
 
 @dataclass(frozen=True)
 class Level:
-    """One measured level: its keys, its share of the budget, what it protects, its noise, and what the ledger is
-    told."""
+    """One measured level: its keys, share of the budget, sensitivity, noise and ledger event."""
 
     keys: GroupingSet
     share: Fraction
@@ -107,8 +106,8 @@ class Level:
 
 @dataclass(frozen=True, repr=False)
 class MeasuredLevels:
-    """What was measured: noisy integers of each measured level, with an axis for each of its keys behind that of the
-    noisy coordinates; and of each wanted level what has no noise, (other coordinates, rows)."""
+    """The measured values: noisy integers of each measured level, with an axis for each of its keys after that of the
+    noisy coordinates; and the exact part of each wanted level, (other coordinates, rows)."""
 
     noisy: dict[GroupingSet, NDArray[Any]]
     known: dict[GroupingSet, NDArray[Any]]
@@ -116,23 +115,23 @@ class MeasuredLevels:
 
 @dataclass(frozen=True)
 class Levels(MeasurementNotes):
-    """The levels of a query: `wanted` in the order of the answer, over keys with so many values each (`sizes`).
+    """The levels of a query: `wanted` in the order of the answer, over keys with `sizes` values each.
 
-    A key without any values, whose groups can have no rows, counts as one with a single value: no wanted level has it,
-    and the others are those of exact zeros."""
+    A key without any values, whose groups can have no rows, counts as one with a single value: no wanted level contains
+    it, and the other levels are those of exact zeros."""
 
     sizes: tuple[int, ...]
     wanted: tuple[GroupingSet, ...]
     measured: tuple[Level, ...]
     noisy: tuple[int, ...]
-    """The coordinates that have noise; without any there are no measured levels."""
+    """The noisy coordinates; if there are none, no level is measured."""
 
     pair: PrivacyLoss | None = None
-    """The (epsilon, delta) that Gaussian levels have together; by itself each has a rho alone."""
+    """The (epsilon, delta) of all Gaussian levels together; each single level has only a rho."""
 
     @property
     def cost(self) -> Cost:
-        """All levels together."""
+        """The cost of all levels together."""
         cost = sum((level.cost for level in self.measured), FREE)
         return cost if self.pair is None else replace(cost, epsilon=self.pair.epsilon, delta=self.pair.delta)
 
@@ -150,7 +149,8 @@ class Levels(MeasurementNotes):
 
     @property
     def asked(self) -> tuple[str, object]:
-        """The epsilon and delta that Gaussian levels have together stand at the first, as keys have always had it."""
+        """The cache key; the joint epsilon and delta of Gaussian levels are stored with the first level, as in earlier
+        keys."""
         costs = [each.cost for each in self.measured]
         if self.pair is not None and costs:
             costs = [Cost(Fraction(0), Fraction(0), each.rho) for each in costs]
@@ -167,11 +167,11 @@ class Levels(MeasurementNotes):
 
     @property
     def drawn(self) -> tuple[NoisyVector, ...]:
-        """The noise of each measured level, to be seen to be paid for."""
+        """The noise of each measured level, for the check that it is paid for."""
         return tuple(NoisyVector(self.noisy, level.noise, level.cost, level.keys) for level in self.measured)
 
     def run(self, exact: Exact, found: MeasuredValues) -> MeasuredValues:
-        """All rows of the answer, level after level."""
+        """Measure all rows of the answer, level after level."""
         measured = self.privatise(exact.steps)
         keys = exact.table.keys if exact.table.groups else self.finest(exact.keys)
         steps = self.estimates(measured)
@@ -179,11 +179,11 @@ class Levels(MeasurementNotes):
         return MeasuredValues(self.keys_of(keys), steps, np.arange(steps.shape[1]), found.chosen, precisely)
 
     def cells_of(self, keys: GroupingSet) -> tuple[int, int]:
-        """How many cells a level has, and of how many of the finest each is made."""
+        """Return the number of cells of a level, and of the finest cells in each."""
         return _cells_of(self.sizes, keys)
 
     def rows(self) -> Iterator[tuple[GroupingSet, slice]]:
-        """Each level of the answer and its rows."""
+        """Yield each level of the answer and its rows."""
         start = 0
         for each in self.wanted:
             size = math.prod(self.sizes[key] for key in each)
@@ -191,7 +191,7 @@ class Levels(MeasurementNotes):
             start += size
 
     def privatise(self, steps: NDArray[Any]) -> MeasuredLevels:
-        """Noise on every measured level of the exact coordinates of the finest groups, (coordinates, groups)."""
+        """Add noise to every measured level of the exact coordinates of the finest groups, (coordinates, groups)."""
         if not steps.shape[1]:  # some key has no values
             steps = np.zeros((len(steps), math.prod(self.sizes)), dtype=np.int64)
         known = [place for place in range(len(steps)) if place not in self.noisy]
@@ -204,7 +204,8 @@ class Levels(MeasurementNotes):
         )
 
     def estimates(self, measured: MeasuredLevels, *, exactly: bool = False) -> NDArray[Any]:
-        """The coordinates of all rows of the answer, (coordinates, rows), as doubles; with `exactly` as Fractions."""
+        """Return the coordinates of all rows of the answer, (coordinates, rows), as doubles; with `exactly` as
+        Fractions."""
         noisy, dtype = measured.noisy, object if exactly else np.float64
         levels = consistent(noisy, self._variances(), self.wanted, exactly=exactly) if noisy else {}
         width = len(self.noisy) + len(next(iter(measured.known.values()), ()))
@@ -217,12 +218,13 @@ class Levels(MeasurementNotes):
         return out
 
     def of_noise(self, noisy: dict[GroupingSet, NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """The estimates of each wanted level from tables of the measured ones, with the same axes in front of keys."""
+        """Return the estimates of each wanted level from tables of the measured ones, with the same axes in front of
+        the keys."""
         levels = consistent(noisy, self._variances(), self.wanted)
         return [levels[keys] for keys, _ in self.rows()]
 
     def _summed(self, steps: NDArray[Any], keys: GroupingSet) -> NDArray[Any]:
-        """Exact coordinates of a level, with one axis for each of its keys."""
+        """Return the exact coordinates of a level, with one axis for each of its keys."""
         finest = steps.reshape(len(steps), *self.sizes)
         others = tuple(1 + key for key in range(len(self.sizes)) if key not in keys)
         return np.asarray(finest.astype(object).sum(axis=others) if others else finest, dtype=object)
@@ -236,8 +238,8 @@ class Levels(MeasurementNotes):
         return {level.keys: level.noise.spread for level in self.measured}
 
     def noise_of(self, keys: GroupingSet) -> LevelNoise:
-        """The noise of the estimates of a wanted level."""
-        from dpsql.accuracy.levels import mixture  # as above
+        """Return the noise of the estimates of a wanted level."""
+        from dpsql.accuracy.levels import mixture  # only intervals need it
 
         variances = self._variances()
         scales = {level.keys: level.noise.scale for level in self.measured}
@@ -248,12 +250,12 @@ class Levels(MeasurementNotes):
         return LevelNoise(first.name, _dimension(first), terms, spread)
 
     def finest(self, keys: tuple[GroupKey, ...]) -> tuple[Vector, ...]:
-        """The keys of the finest groups by their public values; NULL where a key has none."""
+        """Return the keys of the finest groups from their public values; NULL for a key without values."""
         at = np.indices(self.sizes).reshape(len(self.sizes), -1)
         return tuple(vector_of(key.values or (None,), key.expr.type).at(at[place]) for place, key in enumerate(keys))
 
     def keys_of(self, keys: tuple[Vector, ...]) -> tuple[Vector, ...]:
-        """The keys of the finest groups, in their order, to those of all rows: NULL where a level sums over one."""
+        """Expand the keys of the finest groups to all rows: NULL where a level sums over the key."""
         number = np.arange(math.prod(self.sizes)).reshape(self.sizes)
         out = []
         for place, key in enumerate(keys):
@@ -267,8 +269,8 @@ class Levels(MeasurementNotes):
         return tuple(out)
 
     def groupings(self, groups: int) -> Iterator[Vector]:
-        """GROUPING of each key, the last first: 1 in the rows that are summed over it. groups: so many rows, of the
-        answer as often as it is given."""
+        """Yield GROUPING of each key, the last first: 1 in the rows that are summed over it. groups: the number of
+        rows, a multiple of the answer's rows."""
         for key in reversed(range(len(self.sizes))):
             parts = [np.full(rows.stop - rows.start, int(key not in each)) for each, rows in self.rows()]
             once = np.concatenate(parts).astype(np.int64)
@@ -276,7 +278,7 @@ class Levels(MeasurementNotes):
 
 
 NO_LEVELS = Levels((), (), (), ())
-"""Of a query without grouping sets."""
+"""For a query without grouping sets."""
 
 
 def _dimension(noise: Noise) -> int:
@@ -286,7 +288,7 @@ def _dimension(noise: Noise) -> int:
 def levels_of(
     plan: Aggregate, analysis: Analysis, lattice: Lattice, allowed: Allowance, *, law: str, delta: Fraction
 ) -> Levels:
-    """The levels of a plan with grouping sets. law: "laplace", "split" (an equal share for each level, and for each
+    """Return the levels of a plan with grouping sets. law: "laplace", "split" (equal shares for each level and each
     sum) or "gaussian"."""
     sizes = _sizes(plan.keys)
     empty = {place for place, key in enumerate(plan.keys) if not key.values}

@@ -1,4 +1,4 @@
-"""What part of the budget each level of grouping sets is measured with, by public facts alone."""
+"""Budget shares of the levels of grouping sets, from public facts only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsql.accuracy.two_levels import share_of_groups
 from dpsql.core.mechanisms.noise import Reach
 
 _GUARD = 0.5
-"""How much a level that comes out worse than at an equal share weighs (see `allocation`)."""
+"""The weight of a level that is less accurate than at an equal share (see `allocation`)."""
 
 
 def shared_out(
@@ -22,7 +22,7 @@ def shared_out(
     by_rho: bool,
     reach: Callable[[GroupingSet], Reach],
 ) -> dict[GroupingSet, Fraction]:
-    """The part of epsilon, or of rho, that each level to be measured has."""
+    """Return the share of epsilon, or of rho, of each measured level."""
     if law == "split":
         return dict.fromkeys(wanted, Fraction(1, len(wanted)))
     if law == "gaussian":
@@ -39,7 +39,7 @@ def shared_apart(
     by_rho: bool,
     reach: Callable[[GroupingSet], Reach],
 ) -> dict[GroupingSet, Fraction]:
-    """The same where groups and their total are to have no more noise than apart."""
+    """Return the shares if groups and their total must have no more noise than in separate queries."""
     groups, total = wanted
     ratio = float(reach(groups).l2_squared / reach(total).l2_squared) if law == "gaussian" else 1.0
     part = share_of_groups(math.prod(sizes), ratio, 1 if law == "gaussian" or by_rho else 2)

@@ -1,1 +1,1 @@
-"""The groups that an answer shows."""
+"""Partition selection."""

@@ -1,4 +1,4 @@
-"""Which groups of an answer are shown: all public ones, or those of enough people."""
+"""Partition selection: show all public groups, or the groups of enough people."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ PUBLIC, LAPLACE, GAUSSIAN, GEOMETRIC = (
     "TRUNCATED_GEOMETRIC",
 )
 _NOISE = {LAPLACE: "laplace", GAUSSIAN: "gaussian"}
-"""Of the counts that are compared with a threshold."""
+"""The noise of the counts that are compared with a threshold."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """`strategy`: one of GoogleSQL's words. `every_cell`: all public groups are shown; `hides`: those of few people are
-    not. `epsilon`: what choosing may cost, as the text says; `least`: groups of fewer people are never to be shown."""
+    """How groups are selected. `strategy`: one of GoogleSQL's names. `every_cell`: all public groups are shown;
+    `hides`: groups of few people are not. `epsilon`: the cost of the selection, from the text; `least`: groups of fewer
+    people are never shown."""
 
     strategy: str
     every_cell: bool
@@ -45,21 +46,21 @@ class Selection:
     least: int | None = None
     place: Span | None = None
     asked: bool = False
-    """Whether the text says the strategy."""
+    """Whether the text names the strategy."""
 
     @property
     def by_threshold(self) -> bool:
-        """A noisy count is compared with a threshold."""
+        """Whether a noisy count is compared with a threshold."""
         return self.hides and self.strategy != GEOMETRIC
 
     @property
     def mechanism(self) -> str | None:
-        """The noise that the strategy asks for."""
+        """The noise that the strategy requires."""
         return _NOISE.get(self.strategy)
 
     def own_share(self, epsilon: Fraction, aggregates: int) -> Fraction:
-        """What choosing groups costs by itself: nothing where an aggregate's own count is compared with a threshold,
-        else what the text says or a share as large as that of each aggregate. Raises InvalidPrivacyParameter."""
+        """Return the epsilon of the group selection: 0 where the threshold uses the count of an aggregate, otherwise
+        the value in the text or a share as large as each aggregate's. Raises InvalidPrivacyParameter."""
         if not self.hides or (self.by_threshold and self.epsilon is None):
             return Fraction(0)
         own = self.epsilon if self.epsilon is not None else epsilon / (aggregates + 1)
@@ -74,7 +75,7 @@ class Selection:
 
 
 def selection_of(query: Query, analysis: Analysis, options: Options | None, mechanism: str) -> Selection:
-    """How the groups of a query are chosen. Raises a QueryRefused for options that do not go together."""
+    """Return how the groups of a query are selected. Raises a QueryRefused for options that do not go together."""
     public = query.plan.public_cells is not None
     if not analysis.private or not query.plan.keys:
         _check(query, options, PUBLIC)
@@ -98,8 +99,8 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
 
 
 def _by_itself(analysis: Analysis, mechanism: str, *, public: bool) -> str:
-    """How groups are chosen where the text says nothing: by itself the truncated geometric law is the optimal one,
-    beside a count a threshold a free one."""
+    """Return the default strategy: the truncated geometric law is optimal on its own, but next to a count a threshold
+    is free."""
     if public:
         return PUBLIC
     if mechanism == "gaussian":
@@ -108,7 +109,7 @@ def _by_itself(analysis: Analysis, mechanism: str, *, public: bool) -> str:
 
 
 def _check(query: Query, options: Options | None, strategy: str) -> None:
-    """Refuse options that mean nothing here."""
+    """Refuse options without effect."""
     if options is None:
         return
     if options.privacy_unit_column is not None:
@@ -138,7 +139,7 @@ def _check_unit(query: Query, column: str, place: Span | None) -> None:
 
 
 def _check_public(query: Query, options: Options) -> None:
-    """Refuse what chooses groups where all are shown."""
+    """Refuse options of group selection where all groups are shown."""
     what = "public groups: all of them are shown" if query.plan.keys else "a query without GROUP BY"
     for name in ("min_privacy_units_per_group", "group_selection_epsilon"):
         if getattr(options, name) is not None:
@@ -156,11 +157,11 @@ def _check_public(query: Query, options: Options) -> None:
 
 _HIDDEN = "groups of {few} are then hidden."
 _DELTA = Fraction(1, 10**6)
-"""What a refusal of unknown groups asks for, where the budget has it."""
+"""The delta suggested in a refusal of unknown groups, if the budget has it."""
 
 
 def _refusal(message: str, key: GroupKey, before: str, after: str = _HIDDEN) -> UnknownGroups:
-    """A refusal of unknown groups, which says `before` a delta what else there is to do."""
+    """Return a refusal of unknown groups; `before` states the alternatives to a delta."""
     about = {"before delta": before, "after delta": after}
     return UnknownGroups(message, span=key.span, hint=_with_delta(about), about=about)
 
@@ -171,8 +172,8 @@ def _with_delta(about: Mapping[str, str], delta: Fraction = _DELTA, few: str = "
 
 
 def with_delta(refusal: UnknownGroups, left: Fraction | None, few: Callable[[Fraction], str]) -> UnknownGroups:
-    """The refusal, asking for no more delta than a budget has left (None: nothing is known of one), and saying who is
-    hidden with it: `few` tells that of a delta, "" where it is not known."""
+    """Return the refusal, suggesting no more delta than the budget has left (None: no known budget). It describes the
+    hidden groups with the text that `few` returns for a delta, "" if unknown."""
     if "before delta" not in refusal.about:
         return refusal
     delta = left if left is not None and 0 < left < _DELTA else _DELTA
@@ -181,7 +182,7 @@ def with_delta(refusal: UnknownGroups, left: Fraction | None, few: Callable[[Fra
 
 
 def unknown_groups(query: Query) -> UnknownGroups:
-    """The refusal of groups that are not public."""
+    """Return the refusal of groups that are not public."""
     keys = [key for key in query.plan.keys if key.values is None]
     if not keys:
         return _too_many(query.plan.keys)
@@ -208,7 +209,7 @@ def unknown_groups(query: Query) -> UnknownGroups:
 
 
 def _coarser(expr: Expr, column: Column) -> str:
-    """A key of few public values, made of a column of numbers between bounds: whole steps of a round size."""
+    """Return a key with few public values from a numeric column with bounds: integer steps of a round size."""
     held, step = unfiltered(column).range, 1 if column.type is not Type.INTEGER else 10
     while (held.upper - held.lower) / step > _FEW_STEPS:
         step *= 10
@@ -221,7 +222,7 @@ _FEW_STEPS = 100
 
 
 def _too_many(keys: Sequence[GroupKey]) -> UnknownGroups:
-    """Of keys with public values each, but too many together."""
+    """Return the refusal of keys that are public, but have too many combinations."""
     names, cells = ", ".join(str(key.expr) for key in keys), number_of_cells(keys)
     most = MOST_KEYS if all(key.listed for key in keys) else MOST_DERIVED_CELLS
     return _refusal(

@@ -1,4 +1,4 @@
-"""The measurement that chooses which groups of private keys are shown, made for a lattice and what it may cost."""
+"""Measurements that select the shown groups of private keys."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def by_chance(
     delta: Fraction,
     mechanism: str,
 ) -> tuple[Lattice, ShownGroups]:
-    """Groups that are chosen by exact counts; or, where the text leaves it open, by weights if these show groups of
-    fewer people as likely as not, of people in as many groups as may count. And the lattice with a part for them."""
+    """Return a selection of groups by exact counts, and the lattice with a part for them. Where the text leaves it open
+    and a unit may contribute to several groups, the selection is by weights if these show smaller groups as likely as
+    not."""
     by_pair, least = allowed.rho is None, chosen.least or 1
     share = grant(allowed, None if own == allowed.pure else own, delta / 2 if by_pair else delta)
     counted, place = _with_count_of_units(lattice, analysis)
@@ -53,7 +54,8 @@ def by_chance(
 def by_threshold(
     lattice: Lattice, analysis: Analysis, noise: Noise, delta: Fraction, least: int
 ) -> tuple[Lattice, ShownGroups]:
-    """Groups whose noisy count reaches a threshold, and the lattice with how far a unit moves this count."""
+    """Return the selection of groups whose noisy count reaches a threshold, and the lattice with a unit's sensitivity
+    in this count."""
     one = change_of(lattice.parts, [lattice.coordinates[lattice.selection].terms], analysis).in_a_group[0]
     lattice, groups = replace(lattice, most_of_a_unit=one), lattice.groups_of_a_unit
     height = threshold(noise, one, delta / groups)
@@ -63,7 +65,7 @@ def by_threshold(
 
 
 def _with_count_of_units(lattice: Lattice, analysis: Analysis) -> tuple[Lattice, int]:
-    """The lattice with a part that counts units, and its place."""
+    """Return the lattice with a part that counts units, and the part's place."""
     one_row = analysis.bounds.rows.l1 == 1
     part: Part = CountRows(None) if one_row else CountUnits(None)
     if part in lattice.parts:
@@ -72,9 +74,10 @@ def _with_count_of_units(lattice: Lattice, analysis: Analysis) -> tuple[Lattice,
 
 
 def chosen_apart(release: Release) -> tuple[Fraction, int] | None:
-    """Where a count that is measured anyway is held against a threshold: the best part of epsilon for a choice of its
-    own in its place, by as much as that would widen all errors and what groups it would show as likely as not; and how
-    many people these have. It is for explanations: the threshold is free, and wins (`docs/decisions/0016`)."""
+    """Return the best alternative to a threshold on a count that is measured anyway: the share of epsilon for a
+    separate selection, and the group size that it would show as likely as not. Shares are compared by how much they
+    widen all errors and by this size. Only for explanations: the threshold is free, and wins (`docs/decisions/0016`).
+    """
     selection, allowed = release.selection, release.allowed
     outputs = sum(each.chosen is None for each in release.estimates)
     if allowed.rho is not None or not selection.conditions or not outputs or len(release.shares) != 1:
