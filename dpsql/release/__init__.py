@@ -1,1 +1,1 @@
-"""From a plan to a noisy answer."""
+"""Conversion of a plan to a noisy answer."""

@@ -1,4 +1,4 @@
-"""calibrate: a plan, its analysis and a privacy loss -> a Release. No row is read."""
+"""Calibration of a plan and its analysis to a privacy loss. No row is read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dpsql.release.selection.groups import GEOMETRIC, PUBLIC, Selection, selecti
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")
 _MUCH_LESS = 0.8
-"""Of the variance. Below that a law that conditions cannot be read of (HAVING, thresholds) is not worth its while."""
+"""The ratio of variances below which a law that conditions (HAVING, thresholds) cannot use is worthwhile."""
 
 
 def calibrate(
@@ -50,7 +50,7 @@ def calibrate(
     mechanism: str = "auto",
     options: Options | None = None,
 ) -> Release:
-    """Choose lattice, noise and threshold for what is allowed. Raises UnknownGroups, InvalidPrivacyParameter,
+    """Choose lattice, noise and threshold for an allowance. Raises UnknownGroups, InvalidPrivacyParameter,
     InvalidArgument."""
     _one_of("strategy", strategy, STRATEGIES)
     _one_of("mechanism", mechanism, MECHANISMS)
@@ -73,7 +73,7 @@ def calibrate(
 
 
 def compared(gaussian: Release, plain: Release, crossover: float) -> Choice:
-    """Gaussian noise against Laplace's: what they do to the aggregates, and which groups they hide."""
+    """Compare Gaussian with Laplace noise: the errors of the aggregates, and the groups that are hidden."""
     heights = [release.even_chance for release in (gaussian, plain)]
     hides = heights[1] / heights[0] if heights[0] and heights[1] else None
     outputs = sum(each.chosen is None for each in plain.estimates)
@@ -83,7 +83,7 @@ def compared(gaussian: Release, plain: Release, crossover: float) -> Choice:
 def _calibrate(
     query: Query, analysis: Analysis, allowed: Allowance, options: Options | None, *, strategy: str, mechanism: str
 ) -> Release:
-    """With one law of noise; "auto" stands for Laplace."""
+    """Calibrate with one noise distribution; "auto" means Laplace."""
     chosen = selection_of(query, analysis, options, mechanism)
     gaussian = (chosen.mechanism or mechanism) == "gaussian"
     _check_asked(query, analysis, chosen, allowed, options)
@@ -105,7 +105,7 @@ def _calibrate(
     choosing = chosen.hides and not chosen.by_threshold
     groups = ALL_SHOWN
     if choosing:
-        from dpsql.release.selection.hidden_groups import by_chance  # only hidden groups need it
+        from dpsql.release.selection.hidden_groups import by_chance  # only hidden groups need this module
 
         lattice, groups = by_chance(lattice, analysis, chosen, allowed, own=own, delta=delta, mechanism=mechanism)
     exact = replace(exact_plan(query, analysis, chosen, lattice.parts), grids=grids)
@@ -118,10 +118,10 @@ def _calibrate(
         lattice, dealt, analysis, delta, allowed, exact=exact, strategy=strategy, gaussian=gaussian, stairs=stairs
     )
     if chosen.by_threshold:
-        from dpsql.release.selection.hidden_groups import by_threshold  # as above
+        from dpsql.release.selection.hidden_groups import by_threshold  # imported late, as above
 
         lattice, groups = by_threshold(lattice, analysis, shares[0].noise, delta, chosen.least or 1)
-    cost, events = costs_of((groups, *shares, *draws))  # as the ledger has always been told
+    cost, events = costs_of((groups, *shares, *draws))  # the order of events in existing ledgers
     measurements: tuple[Measurement, ...] = (*shares, groups, *draws)
     cost = _as_asked(cost, allowed) if noisy or choosing or draws else FREE
     return Release(query, analysis, exact, lattice, measurements, strategy, cost, allowed, events)
@@ -130,7 +130,7 @@ def _calibrate(
 def _check_asked(
     query: Query, analysis: Analysis, chosen: Selection, allowed: Allowance, options: Options | None
 ) -> None:
-    """Refuse what an allowance has no coin for. Raises UnknownGroups, InvalidPrivacyParameter."""
+    """Refuse queries that the allowance's privacy measure cannot pay. Raises UnknownGroups, InvalidPrivacyParameter."""
     if chosen.hides and not allowed.delta:
         raise _delta_is_missing(query, chosen, options)
     if allowed.rho is not None and any(each.aggregation.epsilon is not None for each in analysis.measured):
@@ -148,7 +148,7 @@ def _check_delta(allowed: Allowance) -> None:
 
 
 def _with_chosen(lattice: Lattice, parts: tuple[Batch, ...], chosen: dict[int, Estimate]) -> Lattice:
-    """The lattice with the aggregations that are chosen among its own, in the order of the plan."""
+    """Return the lattice with the selecting aggregations among its own, in the order of the plan."""
     places = sorted(place for batch in parts for place in batch.places)
     estimates = {**chosen, **dict(zip(places, lattice.estimates, strict=True))}
     return replace(lattice, estimates=tuple(estimates[place] for place in sorted(estimates)))
@@ -164,8 +164,8 @@ def _dealt(
     law: str,
     quiet: bool = False,
 ) -> tuple[tuple[Batch, ...], tuple[Lattice, ...], list[Family]]:
-    """Epsilon dealt out: batches of sums and counts with their lattices, and families of draws. What needs no noise
-    leaves its part to what does (`quiet`)."""
+    """Divide epsilon among batches of sums and counts, with their lattices, and families of draws. With `quiet`,
+    noiseless batches leave their share to the others."""
     parts = batches(
         analysis,
         allowed.rest(own) or own,
@@ -187,7 +187,7 @@ def _dealt(
 def _of_levels(
     query: Query, analysis: Analysis, lattice: Lattice, allowed: Allowance, *, strategy: str, gaussian: bool
 ) -> Release:
-    """A release with grouping sets: every level has noise of its own."""
+    """Return a release with grouping sets: every level has separate noise."""
     if gaussian and allowed.rho is None:
         _check_delta(allowed)
     exact = ExactPlan(query.plan.input, query.plan.keys, every_cell=True, parts=lattice.parts)
@@ -197,7 +197,7 @@ def _of_levels(
     assert_limited(exact, analysis)
     if not analysis.private or not lattice.coordinates:
         raise UnsupportedSQL("ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.")
-    # Whole numbers rounded one by one would not add up.
+    # Integers rounded one by one would not add up.
     estimates = tuple(replace(each, whole=False, unrounded=each.whole) for each in lattice.estimates)
     lattice = replace(lattice, estimates=estimates)
     law = "gaussian" if gaussian else "split" if strategy == "split" else "laplace"
@@ -207,7 +207,7 @@ def _of_levels(
 
 
 def _as_asked(cost: Cost, allowed: Allowance) -> Cost:
-    """A rho that was asked for is charged to the last digit, though pure noise for it is rounded down."""
+    """Charge a requested rho in full, although pure noise for it is rounded down."""
     return cost if allowed.rho is None else replace(cost, rho=max(cost.rho, allowed.rho))
 
 
@@ -227,9 +227,9 @@ def _shares(
     gaussian: bool,
     stairs: bool,
 ) -> tuple[Share, ...]:
-    """The noise of each lattice that has any, for the coordinates of all of them in a row, which are those of `whole`:
-    what the noise protects is derived from these, for they are what is released. `stairs`: whether a coordinate by
-    itself may have the staircase law."""
+    """Return the noise of each lattice that has any. The lattices' coordinates are those of `whole`, in order. The
+    sensitivity is derived from `whole`, because its coordinates are released. `stairs`: whether a single coordinate may
+    have the staircase law."""
     shares, first = [], 0
     for lattice, part in dealt:
         places = tuple(first + place for place, each in enumerate(lattice.coordinates) if each.noisy)
@@ -253,14 +253,14 @@ def _shares(
 
 
 def _stairs_suit(query: Query, mechanism: str) -> bool:
-    """Whether no law was asked for, and answers are not compared: what a row that passes says of its noise is read of
-    other laws than stairs."""
+    """Return whether no law was requested and answers are not compared: conditional intervals of shown rows do not
+    support the staircase law."""
     return mechanism == "auto" and not query.stages and query.finish.having is None
 
 
 def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
-    """Whether the staircase law is there for it, and has much less noise than Laplace's: from an epsilon of 2.4 on,
-    and not for counts of single rows, whose two laws are one."""
+    """Return whether the staircase law is available and has much less noise than Laplace: from an epsilon of 2.4 on,
+    except for counts of single rows, for which both laws are equal."""
     if not suits(reach):
         return False
     stairs, slope = (law.calibrate(reach, epsilon).spread for law in (Staircase, CubeLaplace))
@@ -268,7 +268,7 @@ def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
 
 
 def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[Laplace]:
-    """One draw for all groups, for all coordinates, one for each class, or one for each."""
+    """Return the law: one draw for all groups, for all coordinates, for each class, or for each coordinate."""
     if lattice.across is not None:
         return GroupVectorLaplace
     if lattice.classes:

@@ -1,7 +1,7 @@
-"""A release without its noise, for made-up rows alone: every law of it gives zeros, every choice the first of the best.
+"""A release without noise, for synthetic rows only: noise is zero, and every selection returns the first of the best.
 
-What it makes of people's rows would be their exact values. So it is made in `dpsql.trial` and nowhere else, which has
-made-up and public rows only.
+On private rows it would return exact values. Therefore it is made only in `dpsql.trial`, which has only synthetic and
+public rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True)
 class _Zeros:
-    """Zeros in the place of a law's draws: of the same shape and dtype. `lifted`: the places and the heights of
-    coordinates that have to reach some, so that values are such as are shown."""
+    """Zeros instead of a law's draws, of the same shape and dtype. `lifted`: the places and heights of coordinates that
+    must reach a threshold, so that their groups are shown."""
 
     law: Any
     lifted: tuple[tuple[int, int], ...] = ()
 
     def draw(self, *cells: Any) -> Any:
-        """As a law of noise draws them."""
+        """Return zeros in the shape of the law's draws."""
         none = self.law.draw(0)
         found = np.zeros((len(none), *cells), dtype=none.dtype)
         for place, height in self.lifted:
@@ -36,27 +36,27 @@ class _Zeros:
 
     @property
     def spread(self) -> float:
-        """The variance that levels are weighed by."""
+        """The variance by which levels are weighted."""
         return float(self.law.spread)
 
 
 class _ShowAllGroups:
-    """In the place of the law that chooses groups."""
+    """Replaces the group selection."""
 
     def draw(self, units: NDArray[np.int64]) -> NDArray[np.bool_]:
         return np.ones(len(units), dtype=bool)
 
 
 def _first(gaps: NDArray[Any], rate: Fraction, allowed: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """The first of the best candidates of each group, at whatever rate."""
+    """Return the first of the best candidates of each group, at any rate."""
     assert rate > 0  # as for every chooser
     best = gaps == 0 if allowed is None else (gaps == 0) & (allowed > 0)
     return np.asarray(best.argmax(axis=1), dtype=np.int64)
 
 
 def quiet(release: Release) -> Release:
-    """The release with zeros for noise, the best values and bounds in place of drawn ones, and every group shown; a
-    noisy count is lifted to what it has to reach."""
+    """Return the release with zeros for noise, the best values and bounds instead of random ones, and every group
+    shown; noisy counts are raised to their threshold."""
     heights = dict(release.selection.conditions)
 
     def zeros(law: Any, places: tuple[int, ...]) -> _Zeros:

@@ -1,4 +1,4 @@
-"""Aggregates with an epsilon of their own: which are released together, and one lattice of all of them.
+"""Aggregates with separate epsilons: which are released together, and one lattice of all of them.
 
 Sequential composition: the shares' losses add up (Dwork, Roth 2014, theorem 3.16), so the query costs their sum.
 """
@@ -24,7 +24,7 @@ from dpsql.release.parts import Coordinate, Estimate, Feature, Lattice, moved
 from dpsql.schema.frozen import dataclass
 
 _MOST_PAIRS = 4
-"""So many pairs of columns are tried apart, for the time it takes."""
+"""The most pairs of columns that are tried separately, to save time."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Batch:
 def batches(
     analysis: Analysis, epsilon: Fraction, *, selects: bool, by_rho: bool, quiet: bool = False
 ) -> tuple[Batch, ...]:
-    """The batches of a query, the one that chooses groups first: aggregations without an epsilon of their own share
-    what the others leave, all sums and counts one part of it, and values that are drawn together one each. `by_rho`: it
-    is rho, half the square of epsilon, that is divided. Raises InvalidPrivacyParameter where they leave nothing, or ask
-    for more than there is."""
+    """Return the batches of a query, the one that selects groups first. Aggregations without a separate epsilon share
+    what the others leave: one part for all sums and counts, and one for each set of values drawn together. `by_rho`:
+    rho, half the square of epsilon, is divided. Raises InvalidPrivacyParameter if separate epsilons leave nothing or
+    exceed the total."""
     measured = analysis.measured
     owns = _own_epsilons(measured, epsilon)
     rest = tuple(place for place, each in enumerate(measured) if place not in owns and each.of != "choice")
@@ -68,7 +68,7 @@ def batches(
 
 
 def _own_epsilons(measured: Sequence[MeasuredAggregation], epsilon: Fraction) -> dict[int, Fraction]:
-    """Those of the aggregations that have one. Raises InvalidPrivacyParameter where they ask for more than there is."""
+    """Return the separate epsilons of aggregations. Raises InvalidPrivacyParameter if they exceed the total."""
     owns = {place: own for place, each in enumerate(measured) if (own := each.aggregation.epsilon) is not None}
     taken = sum(owns.values(), Fraction(0))
     if taken > epsilon:
@@ -82,7 +82,7 @@ def _own_epsilons(measured: Sequence[MeasuredAggregation], epsilon: Fraction) ->
 def _shared(
     rest: tuple[int, ...] | None, chosen: Sequence[tuple[int, ...]], share: Fraction, *, selects: bool
 ) -> Iterator[Batch]:
-    """A batch of sums and counts, where there is one, and one for each draw."""
+    """Yield a batch of sums and counts, if there is one, and one for each draw."""
     if rest is not None:
         yield Batch(rest, share, selects)
     for places in chosen:
@@ -92,17 +92,16 @@ def _shared(
 def pairs_apart(
     analysis: Analysis, parts: Sequence[Batch], law: str, wanted: GroupRequirement, *, by_rho: bool
 ) -> tuple[Batch, ...]:
-    """The batches, those of pairs of columns beside other aggregates as several: each aggregate at its part, where that
-    has less error by public facts. One vector of Laplace noise for the five sums of a pair costs the others too
-    much."""
+    """Return the batches, with pairs of columns separated from other aggregates, each at its share, if that has less
+    error by public facts. One vector of Laplace noise for the five sums of a pair costs the others too much."""
     if law in ("gaussian", "split") or wanted.levels:
         return tuple(parts)
     return tuple(part for batch in parts for part in _apart(analysis, batch, law, wanted, by_rho=by_rho))
 
 
 def _apart(analysis: Analysis, batch: Batch, law: str, wanted: GroupRequirement, *, by_rho: bool) -> tuple[Batch, ...]:
-    """A batch, or two in its place, and so on for either: the pairs and the others, or what reads the columns of one
-    pair and the others, whichever is best."""
+    """Return a batch, or its best recursive division in two: pairs and others, or what reads the columns of one pair
+    and the others."""
     pairs = {place for place in batch.places if analysis.measured[place].other is not None}
     if not pairs or batch.selects or batch.drawn:
         return (batch,)
@@ -118,12 +117,12 @@ def _apart(analysis: Analysis, batch: Batch, law: str, wanted: GroupRequirement,
 
 
 def _columns(m: MeasuredAggregation) -> set[Expr]:
-    """The columns that an aggregate reads."""
+    """Return the columns that an aggregate reads."""
     return {each for argument in m.aggregation.arguments for each in columns(argument)}
 
 
 def _parted(batch: Batch, first: Set[int], *, by_rho: bool) -> tuple[Batch, ...]:
-    """Two batches, each with its aggregates' part."""
+    """Return two batches, each with its aggregates' share."""
     halves = []
     for within in (True, False):
         places = tuple(place for place in batch.places if (place in first) == within)
@@ -133,8 +132,7 @@ def _parted(batch: Batch, first: Set[int], *, by_rho: bool) -> tuple[Batch, ...]
 
 
 def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: GroupRequirement) -> float:
-    """The sum over its aggregates of the logarithms of their errors, up to what they have in common; none of those
-    that are exact."""
+    """Return the sum of the logarithms of the batch's errors, up to a common constant, without exact aggregates."""
     own = _of(analysis, batch)
     lattice = lower(own, batch.epsilon, replace(wanted, selects=batch.selects), law=law)
     found = error_of(lattice, own, batch.epsilon, law)
@@ -142,25 +140,25 @@ def _log_error(analysis: Analysis, batch: Batch, law: str, wanted: GroupRequirem
 
 
 def lattices(analysis: Analysis, parts: Sequence[Batch], law: str, wanted: GroupRequirement) -> tuple[Lattice, ...]:
-    """The lattice of each batch; it is the batch that says whether its count selects groups."""
+    """Return the lattice of each batch; the batch determines whether its count selects groups."""
     return tuple(
         lower(_of(analysis, batch), batch.epsilon, replace(wanted, selects=batch.selects), law=law) for batch in parts
     )
 
 
 def _of(analysis: Analysis, batch: Batch) -> Analysis:
-    """The analysis of a batch's aggregations."""
+    """Return the analysis of a batch's aggregations."""
     return _of_some(IdentityKey(analysis), batch.places)
 
 
 @lru_cache(maxsize=64)
 def _of_some(of: IdentityKey[Analysis], places: tuple[int, ...]) -> Analysis:
-    """That of the aggregations at some places, the same for every law."""
+    """Return the analysis of the aggregations at some places, the same for every law."""
     return replace(of.value, measured=tuple(of.value.measured[place] for place in places))
 
 
 def joined(found: Sequence[Lattice], parts: Sequence[Batch]) -> Lattice:
-    """All lattices as one, estimates in the order of the plan; sensitivity and selection are those of the first."""
+    """Join all lattices, with estimates in the order of the plan; sensitivity and selection are those of the first."""
     if len(found) == 1:
         return found[0]
     together: dict[Part, int] = {}

@@ -1,4 +1,4 @@
-"""What is asked of an executor for a query."""
+"""Exact plans: a query's requests to an executor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpsql.release.selection.groups import Selection
 
 
 def exact_plan(query: Query, analysis: Analysis, chosen: Selection, parts: tuple[Part, ...]) -> ExactPlan:
-    """What is asked of an executor: limits only where rows have to be left out."""
+    """Return the exact plan, with limits only if contribution bounding must drop rows."""
     bounds = analysis.bounds
     limits = bounds.rows if bounds.enforced else None
     groups = bounds.units.groups if bounds.enforced and query.plan.keys else None
@@ -17,6 +17,7 @@ def exact_plan(query: Query, analysis: Analysis, chosen: Selection, parts: tuple
 
 
 def of_public_groups(query: Query, analysis: Analysis, chosen: Selection) -> ExactPlan | None:
-    """The same without parts, where people's rows are in groups, all of them public, and there are no levels."""
+    """Return the exact plan without parts if private rows are in groups, all of them public, and there are no
+    levels."""
     grouped = analysis.private and query.plan.keys and chosen.every_cell and not query.plan.sets
     return exact_plan(query, analysis, chosen, ()) if grouped else None

@@ -1,4 +1,5 @@
-"""How far aggregates may be off, to first order, at a reference table: what designs and laws of noise are compared by.
+"""Expected errors of aggregates, to first order, at a reference table: the measure that compares designs and laws of
+noise.
 
 The reference is public: many rows, every column spread evenly over its declared range, two columns with half of the
 largest correlation. A smooth statistic g of noisy features has the standard error |gradient of g|, weighted by the
@@ -25,12 +26,12 @@ Features = tuple[Feature, ...] | None
 _ROWS = 1e6
 _NUDGE = 1e-3
 _LEAST = 1e-300
-"""Noise so small that it is never seen, whichever law it has."""
+"""The least variance; noise this small is never visible, whichever law it has."""
 
 
 def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
-    """The mean over the aggregations of the logarithm of their standard error; `variance` is that of the noise of each
-    coordinate, in squared steps, by place."""
+    """Return the mean over the aggregations of the logarithm of their standard error. `variance`: of each coordinate's
+    noise, in squared steps, by place."""
     total, counted = 0.0, 0
     for worths in _squared_worths(
         IdentityKey(lattice.estimates), IdentityKey(lattice.coordinates), IdentityKey(lattice.features)
@@ -42,7 +43,7 @@ def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
 
 
 def error_variance(each: Estimate, lattice: Lattice, variance: Mapping[int, float]) -> float:
-    """The variance of one aggregation at the reference table; 0 without noise, and for a value that is chosen."""
+    """Return the variance of one aggregation at the reference table; 0 without noise, and for a selected value."""
     return _weighted(_worths(_slopes(each), lattice.coordinates, lattice.features), variance)
 
 
@@ -52,14 +53,14 @@ def _weighted(worths: Worths, variance: Mapping[int, float]) -> float:
 
 Slopes = Mapping[int, float]
 Worths = tuple[tuple[int, float], ...]
-"""How an aggregation moves with its features, by place; and with its coordinates, squared."""
+"""The derivatives of an aggregation by its features, by place; and by its coordinates, squared."""
 
 
 @lru_cache(maxsize=64)
 def _squared_worths(
     estimates: IdentityKey[Estimates], coordinates: IdentityKey[Coordinates], features: IdentityKey[Features]
 ) -> tuple[Worths, ...]:
-    """Those of all aggregations, whatever the law of noise is."""
+    """Return the squared derivatives of all aggregations, for any law of noise."""
     return tuple(_worths(slopes, coordinates.value, features.value) for slopes in _all_slopes(estimates))
 
 
@@ -74,17 +75,17 @@ def _worths(slopes: Slopes, coordinates: Coordinates, features: Features) -> Wor
 
 @lru_cache(maxsize=64)
 def _all_slopes(estimates: IdentityKey[Estimates]) -> tuple[Slopes, ...]:
-    """Those of all aggregations, whatever their coordinates weigh."""
+    """Return the derivatives of all aggregations by features, for any weights of coordinates."""
     return tuple(map(_slopes, estimates.value))
 
 
 def _slopes(each: Estimate) -> Slopes:
-    """None for a value that is chosen."""
+    """Return the derivatives; empty for a selected value."""
     return {} if each.chosen is not None else _gradient(each, reference(each, _ROWS))
 
 
 def reference(each: Estimate, rows: float) -> dict[int, float]:
-    """The features of an aggregation at the reference table with so many rows, by place."""
+    """Return the features of an aggregation at the reference table with so many rows, by place."""
     if each.chosen is not None:
         return {}
     values: dict[int, float] = {}
@@ -104,7 +105,7 @@ def reference(each: Estimate, rows: float) -> dict[int, float]:
 
 
 def _gradient(each: Estimate, features: Mapping[int, float]) -> dict[int, float]:
-    """How an aggregation moves with each of its features, by central differences."""
+    """Return the derivatives of an aggregation by its features, by central differences."""
     if each.terms is not None:
         return each.terms
     if not features:

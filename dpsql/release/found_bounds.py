@@ -1,9 +1,9 @@
-"""Tell if the private search for bounds has found any: by the bounds that it drew and by noisy counts, at no cost.
+"""Checks whether the private search for bounds has found any, from its bounds and noisy counts, at no cost.
 
-With too few rows the search draws by its penalties alone: nearly always the least bounds that there are, and in one of
-30 searches others, anywhere. Values inside such bounds are made up, however small their noise is. So bounds count as
-found only where noisy values of the same answer agree with it. All of this is post-processing of values that are paid
-for: `docs/proofs/10-automatic-bounds.md`, 10.4.
+With too few rows the search draws by its penalties only: nearly always the least bounds, and in one of 30 searches
+others, anywhere. Values inside such bounds are meaningless, however small their noise is. So bounds count as found only
+if noisy values of the same answer agree. All of this is post-processing of paid values:
+`docs/proofs/10-automatic-bounds.md`, 10.4.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dpsql.release.release import Release, ReleasedValues
 
 Floats = NDArray[np.float64]
 _LEVEL = 0.99
-"""Of the intervals that decide."""
+"""The level of the deciding intervals."""
 
 
 class Rows(NamedTuple):
-    """How many rows the search had, at least and at most, and how many of them are surely not all beyond one bound; as
-    noisy values tell."""
+    """Limits from noisy values: the least and the most rows of the search, and how many are surely not all beyond one
+    bound."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -38,8 +38,8 @@ class Rows(NamedTuple):
 
 
 def judged(release: Release, released: ReleasedValues) -> Release:
-    """The release with the bounds that it chose (`Release.settled`). Aggregations are `meaningless` whose values lie in
-    bounds that rows did not choose."""
+    """Return the release with its chosen bounds (`Release.settled`). Aggregations are `meaningless` if rows did not
+    determine the bounds of their values."""
     settled = release.settled(released.bounds)
     if not settled.bounds or not released.groups:
         return settled
@@ -48,12 +48,12 @@ def judged(release: Release, released: ReleasedValues) -> Release:
 
 
 def unfound(release: Release) -> tuple[ChosenBounds, ...]:
-    """The chosen bounds that make aggregations of a judged release meaningless."""
+    """Return the chosen bounds that make aggregations of a judged release meaningless."""
     return tuple(each for each in release.bounds if of_columns(release, {each.column}) & release.meaningless)
 
 
 def of_columns(release: Release, columns: Collection[Column]) -> frozenset[int]:
-    """The aggregations, by place, of values of some columns, not only in their conditions."""
+    """Return the aggregations, by place, of values of some columns, not only in their conditions."""
     clamps = {clamped(each.column, each.held) for each in release.bounds if each.column in columns}
     places = enumerate(release.query.plan.aggregations)
     return frozenset(
@@ -64,11 +64,11 @@ def of_columns(release: Release, columns: Collection[Column]) -> frozenset[int]:
 
 
 def _is_found(bounds: ChosenBounds, rows: Rows) -> bool:
-    """Tell if rows chose bounds.
+    """Return whether rows determined the bounds.
 
-    With `rows_enough` few are clipped. With fewer rows the bounds must not be among those that come out without any, so
-    many rows have to make up for their penalty, and not all of them may lie beyond them on one side. Narrow bounds away
-    from 0 may then clip half of the rows on each side: they count only for a draw beside which no rows are counted."""
+    With `rows_enough` rows few are clipped. With fewer rows the bounds must not be among those drawn without any rows:
+    many rows have to outweigh their penalty, and not all may lie beyond them on one side. Narrow bounds away from 0 may
+    then clip half of the rows on each side: they count only for a selection without a count of rows."""
     if rows.least >= bounds.rows_enough:
         return True
     if bounds.lowest or rows.most < bounds.rows_needed:
@@ -77,7 +77,7 @@ def _is_found(bounds: ChosenBounds, rows: Rows) -> bool:
 
 
 def _rows(release: Release, released: ReleasedValues, bounds: ChosenBounds) -> Rows:
-    """What all aggregations of the clipped column tell of the rows together."""
+    """Return the limits on rows from all aggregations of the clipped column."""
     told = [Rows(), *_told(release, released, bounds)]
     inside = [each.inside for each in told if each.inside < math.inf]
     return Rows(max(each.least for each in told), min(each.most for each in told), max(inside) if inside else math.inf)
@@ -93,14 +93,14 @@ def _told(release: Release, released: ReleasedValues, bounds: ChosenBounds) -> I
         if each.chosen is not None or aggregation.per_unit is not None or not of_rows:
             continue
         told = _of_estimate(one, each, values)
-        if aggregation.argument is None and nullable:  # COUNT(*) counts NULL, which was not searched
+        if aggregation.argument is None and nullable:  # COUNT(*) includes NULLs, which were not searched
             told = Rows(most=told.most)
-        # Of hidden groups nothing is known, and a unit may have several rows.
+        # Hidden groups are unknown, and a unit may have several rows.
         yield told._replace(most=math.inf if release.hides else told.most * bounds.rows)
 
 
 def _of_estimate(one: Release, each: Estimate, values: Floats) -> Rows:
-    """What one aggregation tells."""
+    """Return the limits on rows from one aggregation."""
     if each.kind.distinct or not (each.kind.counts or each.kind.linear or each.count is not None):
         return Rows()
     count = None if each.count is None else _total(one, each, values, (0.0, 1.0))
@@ -118,7 +118,7 @@ def _of_estimate(one: Release, each: Estimate, values: Floats) -> Rows:
 
 
 def _of_sum(total: tuple[float, float], low: float, high: float) -> Rows:
-    """A SUM of values between two ends tells how many there are at least and, if 0 is not between them, at most."""
+    """Return the limits on rows from a SUM of values between two ends; the most only if 0 is not between them."""
     least = max(total[0] / high if high > 0 else 0.0, total[1] / low if low < 0 else 0.0)
     if low > 0:
         return Rows(least, total[1] / low)
@@ -126,7 +126,7 @@ def _of_sum(total: tuple[float, float], low: float, high: float) -> Rows:
 
 
 def _total(one: Release, each: Estimate, values: Floats, weights: tuple[float, float]) -> tuple[float, float]:
-    """The interval of a weighted sum and count over all groups together."""
+    """Return the interval of a weighted sum and count over all groups together."""
     total, groups = np.zeros(values.shape[1]), values.shape[1]
     for place, weight in zip((each.sum, each.count), weights, strict=True):
         total += 0.0 if place is None else weight * values[place]

@@ -1,4 +1,4 @@
-"""The least epsilon at which answers are as close as they are asked to be."""
+"""The least epsilon for a requested accuracy of answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpsql.release.release import Release
 
 LAWS = ("laplace", "gaussian")
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
-"""An epsilon that is found has so many digits, the last one rounded up."""
+"""The number of digits of a derived epsilon, the last one rounded up."""
 _STEPS = 40
 _CLOSE = 1 + 1e-5
 _PRODUCTS = ("multiply", "divide", "int_divide", "modulo")
@@ -25,8 +25,8 @@ _LEAST, _MOST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 
 
 def reached(query: Query, make: Callable[[Fraction, str], Release], goal: Goal, laws: Sequence[str]) -> Release:
-    """The release with the least epsilon at which every output's noise is within the goal, with whichever law of noise
-    needs less of it. Raises what the first law is refused for, where all are."""
+    """Return the release with the least epsilon for which every output's noise is within the goal, with the law that
+    needs less epsilon. If all laws are refused, raises the error of the first."""
     _check_own(query)
 
     def made_with(law: str) -> Callable[[Fraction], Release]:
@@ -45,11 +45,10 @@ def reached(query: Query, make: Callable[[Fraction, str], Release], goal: Goal, 
 
 
 def _reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
-    """The release with the least epsilon, to four digits, at which every output's noise is within the goal.
+    """Return the release with the least epsilon, to four digits, for which every output's noise is within the goal.
 
-    The half-width of noise falls as epsilon grows, and depends on public facts alone; where it does not, the question
-    is refused. Raises UnsupportedSQL, InvalidPrivacyParameter.
-    """
+    The half-width of noise falls as epsilon grows, and depends only on public facts; otherwise the query is refused.
+    Raises UnsupportedSQL, InvalidPrivacyParameter."""
     first = make(Fraction(1))
     outputs = _noisy(first)
     _check(first, outputs)
@@ -81,8 +80,8 @@ def _reached(make: Callable[[Fraction], Release], goal: Goal) -> Release:
 
 
 def _check_own(query: Query) -> None:
-    """Refuse aggregates that have an epsilon of their own, and answers that are made of noisy ones. Raises
-    InvalidPrivacyParameter, UnsupportedSQL."""
+    """Refuse aggregates with a separate epsilon, and SELECTs over noisy answers. Raises InvalidPrivacyParameter,
+    UnsupportedSQL."""
     if query.stages:
         raise UnsupportedSQL(
             "WITHIN is of the answers to one SELECT, and here another one reads these.",
@@ -97,7 +96,7 @@ def _check_own(query: Query) -> None:
 
 
 def _noisy(release: Release) -> list[tuple[str, Expr]]:
-    """The outputs that are more than keys and constants, with their names."""
+    """Return the outputs that depend on aggregates, with their names."""
     first = len(release.query.plan.keys)
     outputs: list[tuple[str, Expr]] = []
     for output in release.query.finish.outputs:
@@ -108,7 +107,7 @@ def _noisy(release: Release) -> list[tuple[str, Expr]]:
 
 
 def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
-    """Only COUNT, SUM and their sums and differences have noise whose size is public."""
+    """Refuse outputs other than COUNT, SUM, and their sums and differences: only these have noise of a public size."""
     if release.selection.conditions:
         raise UnsupportedSQL(
             "WITHIN cannot promise the error of groups that are shown for their own noisy counts: small ones that are "
@@ -129,7 +128,7 @@ def _check(release: Release, outputs: list[tuple[str, Expr]]) -> None:
 
 
 def _refusal(release: Release, name: str, expr: Expr) -> UnsupportedSQL:
-    """Why the error of an output cannot be promised, and what can."""
+    """Return the refusal that explains why the error of an output cannot be promised, and what can."""
     keys = len(release.query.plan.keys)
     slots = [part.index - keys for part in walk(expr) if isinstance(part, Slot) and part.index >= keys]
     kinds = {slot: release.estimates[slot].kind for slot in slots}
@@ -153,7 +152,7 @@ def _refusal(release: Release, name: str, expr: Expr) -> UnsupportedSQL:
 
 
 def _of_private_size(expr: Expr, keys: int) -> bool:
-    """A product of two noisy values, or a quotient by one."""
+    """Return whether an expression is a product of two noisy values, or a quotient by one."""
     if not isinstance(expr, Call) or expr.function.name not in _PRODUCTS:
         return False
     noisy = [any(isinstance(part, Slot) and part.index >= keys for part in walk(arg)) for arg in expr.args]

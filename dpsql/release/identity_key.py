@@ -1,7 +1,7 @@
-"""A value as the key of a cache: equal to itself alone, where comparing whole values would take as long as they do.
+"""Identity-based cache keys, which avoid deep comparison.
 
-A plan is compared under Laplace and Gaussian noise; what does not depend on the law is derived once. While a cache
-holds a key it holds the value, so that no other can have its identity.
+A plan is compared under Laplace and Gaussian noise; facts that do not depend on the law are derived once. While a cache
+holds a key it holds the value, so that no other value can have its identity.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class IdentityKey(Generic[Value]):
-    """Hashed and compared by the identity of its value."""
+    """A key that is hashed and compared by the identity of its value."""
 
     __slots__ = ("value",)
 

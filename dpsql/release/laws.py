@@ -1,4 +1,4 @@
-"""Laplace or Gaussian noise: whichever gives the requested outputs less error, by public facts."""
+"""Choice between Laplace and Gaussian noise: the smaller error of the requested outputs, by public facts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Both laws were possible. `wider`: the standard deviation of the other's noise over that of the chosen, as a
-    geometric mean over the `outputs`; `crossover`: where one count is asked for, Gaussian noise is the narrower
-    from so many cells of one unit on (each moved by one). `hides`: of how many people a group is shown as likely as not
-    with the other, over how many with the chosen; None where no threshold hides any. It weighs as much as an output."""
+    """A comparison of two possible laws. `wider`: the standard deviation of the other law's noise over that of the
+    chosen one, as a geometric mean over the `outputs`; `crossover`: for a single count, Gaussian noise is narrower
+    from this many cells of one unit on (each moved by one). `hides`: the number of people for which a group is
+    shown as likely as not, of the other law over the chosen one; None if no threshold hides any. It weighs as much
+    as an output."""
 
     chosen: str
     wider: float
@@ -32,12 +33,12 @@ class Choice:
 
     @property
     def better(self) -> bool:
-        """Whether the chosen one is, by the geometric mean of all."""
+        """Whether the chosen law is better, by the geometric mean of all."""
         return self.outputs * math.log(self.wider) + math.log(self.hides or 1.0) > 0
 
     @property
     def reversed(self) -> Choice:
-        """As the other one has it."""
+        """The comparison from the other law's side."""
         hides = None if self.hides is None else 1 / self.hides
         return replace(self, chosen=self.other, wider=1 / self.wider, hides=hides)
 
@@ -47,12 +48,10 @@ class Choice:
 
 
 def crossover(allowed: Allowance, delta: Fraction) -> float:
-    """The number k of cells at which both laws have one variance: (k / epsilon)^2 2 = k / (2 rho).
+    """Return the number k of cells at which both laws have the same variance: (k / epsilon)^2 2 = k / (2 rho).
 
-    rho is what (epsilon, delta) allows a Gaussian by its exact tails, or by the tight conversion where rhos alone are
-    added up; paid by rho it is 1/2, so that Gaussian
-    noise always wins.
-    """
+    rho is the Gaussian's at (epsilon, delta) by its exact tails, or by the tight conversion if only rhos are added up.
+    If the budget is in rho, k is 1/2, so that Gaussian noise always wins."""
     if allowed.rho is not None:
         return 0.5
     within = rho_for if allowed.concentrated else gaussian_rho
@@ -60,7 +59,7 @@ def crossover(allowed: Allowance, delta: Fraction) -> float:
 
 
 def log_error(lattice: Lattice, shares: Sequence[Share]) -> float:
-    """The mean over the aggregations of the logarithm of their standard error."""
+    """Return the mean over the aggregations of the logarithm of their standard error."""
     return mean_log_error(
         lattice, {place: law_of(share.noise, share.places, place).spread for share in shares for place in share.places}
     )

@@ -1,4 +1,4 @@
-"""What an aggregation reads: its argument, the rows that count for it, and the middle of its range."""
+"""Inputs of an aggregation: its argument, the rows that count for it, and the middle of its range."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 
 GridKey = tuple[Expr, str, Interval | None]
-"""Aggregations of one key are of the same contributions, and share a grid."""
+"""Aggregations with the same key have the same contributions, and share a grid."""
 
 
 def grid_key(m: MeasuredAggregation, *, second: bool = False) -> GridKey:
-    """The key of an aggregation's first or second argument."""
+    """Return the key of an aggregation's first or second argument."""
     expr = m.aggregation.second if second else m.aggregation.argument
-    assert expr is not None  # the caller has seen it
+    assert expr is not None  # checked by the caller
     return expr, m.of, m.aggregation.per_unit
 
 
 def argument_of(m: MeasuredAggregation) -> Expr:
-    """The argument of an aggregation that has one."""
+    """Return the argument of an aggregation that has one."""
     assert m.aggregation.argument is not None
     return m.aggregation.argument
 
 
 def count_of(m: MeasuredAggregation) -> CountRows:
-    """The count that belongs to an aggregation: of all rows, or of those where the argument is not NULL."""
+    """Return the count that belongs to an aggregation: of all rows, or of rows with a non-NULL argument."""
     argument = m.aggregation.argument
     return CountRows(argument if argument is not None and m.argument.nullable else None)
 
 
 def is_whole(expr: Expr) -> bool:
-    """Whether values are integers."""
+    """Return whether values are integers."""
     return expr.type in (Type.INTEGER, Type.BOOLEAN)
 
 
 def or_zero(expr: Expr) -> Expr:
-    """What a row adds to the sum of an expression: its value, or 0 where that is NULL."""
+    """Return a row's contribution to the sum of an expression: its value, or 0 for NULL."""
     nothing = {Type.BOOLEAN: False, Type.INTEGER: 0}.get(expr.type, 0.0)
     found = call(FUNCTIONS["coalesce"], expr, Literal(nothing, expr.type))
     assert found is not None  # both have one type
@@ -48,10 +48,10 @@ def or_zero(expr: Expr) -> Expr:
 
 
 def middle(held: Interval) -> float:
-    """The middle of a range."""
+    """Return the middle of a range."""
     return float(Fraction(held.lower) + Fraction(held.upper)) / 2
 
 
 def half(held: Interval) -> float:
-    """Half the width of a range."""
+    """Return half the width of a range."""
     return float(Fraction(held.upper) - Fraction(held.lower)) / 2

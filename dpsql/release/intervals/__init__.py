@@ -1,1 +1,1 @@
-"""Where the exact answer lies."""
+"""Noise intervals for the exact answer."""

@@ -1,4 +1,4 @@
-"""Noise intervals of averages, how wide they are at worst, and which noisy counts say that there is no row at all."""
+"""Noise intervals of averages, their worst-case width, and the noisy counts that rule out any rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Bounds = tuple[Floats, Floats]
 
 _LEVEL = 0.95
 _EMPTY = 1 - 1e-9
-"""How sure it is that a group has no rows where its average is NULL."""
+"""The probability with which a group has no rows if its average is NULL."""
 _SHARES = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.2)
 _GRID = 129
 _CHUNK = 8_192
@@ -26,22 +26,21 @@ _BISECTIONS = 50
 
 
 def average_at_worst(release: Release, estimate: Estimate, rows: float, level: float) -> float:
-    """A t such that the average of so many rows is off by at most t with probability `level`, wherever in its range the
-    mean is.
+    """Return a t such that the average of `rows` rows is off by at most t with probability `level`, wherever in its
+    range the mean is.
 
-    From the middle of the range let the mean be m, reach the largest |m|, and s, c the noise of sum and count. Where n
-    + c >= 1/2 the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t n. With q(x)
-    the half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| > q(reach + t) if q(reach + t)
-    <= t n. Where n + c < 1/2 it is the middle of the range, and off by reach at most: for a t below that, a part of
-    what may be missed pays for -c > n - 1/2, the least of a few that does. Kept in the range, it is never off by more
-    than the range's width.
-    """
+    Let m be the distance of the mean from the middle of the range, reach the largest |m|, and s, c the noise of sum and
+    count. If n + c >= 1/2, the noisy average is off by more than t only if s - (m + t) c > t n or s - (m - t) c < - t
+    n. With q(x) the half-width of s - x c, which grows with |x|, each is half as likely as |s - x c| > q(reach + t) if
+    q(reach + t) <= t n. If n + c < 1/2, the average is the middle of the range, and off by at most reach. For a t below
+    reach, part of the error probability covers -c > n - 1/2: the least of a few shares that suffices. The average is
+    kept in the range, so it is never off by more than the range's width."""
     width = float(estimate.range.upper) - float(estimate.range.lower)
     if estimate.sum is None:
         return 0.0
 
     def least(at_level: float) -> float:
-        """The t that these two have with this probability."""
+        """Return the t of the first two events for this probability."""
 
         def enough(t: float) -> bool:
             weights = np.array([[1.0], [width / 2 + t]])
@@ -57,20 +56,20 @@ def average_at_worst(release: Release, estimate: Estimate, rows: float, level: f
 
     missed = 1 - level
     for share in _SHARES:
-        off = _count_width(release, estimate, 1 - 2 * share * missed)  # either side is half as likely as both
+        off = _count_width(release, estimate, 1 - 2 * share * missed)  # one side is half as likely as both
         if off < rows - SOME_ROWS:
             return least(1 - (1 - share) * missed)
     return max(least(level), width / 2)
 
 
 def _count_width(release: Release, estimate: Estimate, level: float) -> float:
-    """The half-width of an average's count."""
+    """Return the half-width of an average's count."""
     return float(half_widths(release, (estimate.count,), np.ones((1, 1)), level)[0])
 
 
 def empty_below(release: Release, groups: int) -> list[Floats | float]:
-    """For each aggregate, the noisy counts that say for certain that it is over no rows: 1, less what noise takes away
-    from a count but once in 10^9 times (with public counts nothing). Of several levels those of each of the groups."""
+    """Return for each aggregate the noisy count below which it has no rows: 1 minus the half-width of the noise at
+    level 1 - 1e-9 (0 for public counts). With several levels, an array with the limit of each group."""
     levels = [one.once(least_counts) for one, _ in release.sections]
     if len(levels) == 1:
         return [*levels[0]]
@@ -84,7 +83,7 @@ def empty_below(release: Release, groups: int) -> list[Floats | float]:
 
 
 def least_counts(release: Release) -> tuple[float, ...]:
-    """The same of one level."""
+    """Return the limits of `empty_below` for one level."""
     of_averages = [each.kind.averages and each.count is not None for each in release.estimates]
     return tuple(
         1 - _count_width(release, each, _EMPTY) if mean else 1.0
@@ -93,8 +92,9 @@ def least_counts(release: Release) -> tuple[float, ...]:
 
 
 def counts_in_doubt(release: Release) -> tuple[tuple[float, float], ...]:
-    """For each average and count, the range of noisy counts that leave it open whether there are rows: from the least
-    that does not rule rows out up to the half-width of the 95 % interval; an empty range for other aggregates."""
+    """Return for each average and count the range of noisy counts that leave open whether there are rows: from the
+    least that does not rule out rows to the half-width of the 95 % interval. The range is empty for other
+    aggregates."""
     counted = [(each.kind.averages or each.kind.counts) and each.count is not None for each in release.estimates]
     return tuple(
         (1 - _count_width(release, each, _EMPTY), _count_width(release, each, _LEVEL)) if has else (math.inf, math.inf)
@@ -103,19 +103,19 @@ def counts_in_doubt(release: Release) -> tuple[tuple[float, float], ...]:
 
 
 def unsure_rows(release: Release, place: int, values: Floats) -> NDArray[np.bool_]:
-    """The groups in which an average or a count, of this place among the aggregates, may be of no rows."""
+    """Return the groups in which the average or count at this place may have no rows."""
     least, most = release.once(counts_in_doubt)[place]
     counts = values[release.estimates[place].count]
     return np.asarray((counts >= least) & (counts < most))
 
 
 def average_interval(release: Release, released: ReleasedValues, estimate: Estimate, level: float) -> Bounds:
-    """The means m for which the noise in sum - m * count is within its quantile: exact coverage at every count.
+    """Return the interval of the means m for which the noise in sum - m * count is within its quantile: exact coverage
+    at every count.
 
-    The set can be split or empty when the count is near 0; its hull within the declared range is given, or that whole
-    range where it is empty (Fieller's method, with the exact law). Where the count is below 1/2 the middle of the
-    range, which is what is shown, is taken in.
-    """
+    The set can be split or empty if the count is near 0. The interval is its hull within the declared range, or the
+    whole range if it is empty (Fieller's method, with the exact law). If the count is below 1/2, the interval includes
+    the middle of the range, which is the shown value."""
     low, high = float(estimate.range.lower), float(estimate.range.upper)
     if estimate.sum is None:
         same = np.full(released.groups, estimate.centre)
@@ -125,7 +125,7 @@ def average_interval(release: Release, released: ReleasedValues, estimate: Estim
     reach = (high - low) / 2
     places = (estimate.sum, estimate.count)
     noisy = noisy_coordinates(release, places)
-    if not noisy:  # no mean but the exact one fits, and it may not fit for its rounding
+    if not noisy:  # only the exact mean fits, and rounding may exclude it
         some = counts >= 1
         means = np.clip(estimate.centre + sums / np.where(some, counts, 1.0), low, high)
         return np.where(some, means, low), np.where(some, means, high)
@@ -155,12 +155,12 @@ def average_interval(release: Release, released: ReleasedValues, estimate: Estim
 
 
 def _inversion(sums: Floats, counts: Floats, reach: float, quantile: Any) -> Bounds:
-    """The hull of {m in [-reach, reach] : |sum - m count| <= quantile(m)}, by a grid and bisection."""
+    """Return the hull of {m in [-reach, reach] : |sum - m count| <= quantile(m)}, by a grid and bisection."""
     grid = np.linspace(-reach, reach, _GRID)
     limits = quantile(grid)
 
     def inside(means: Floats) -> NDArray[np.bool_]:
-        """Several means of each group are looked up at once: what it costs is the calls."""
+        """Return whether means are in the set. Several means per group are checked at once, to save calls."""
         widths = quantile(means.ravel()).reshape(means.shape)
         return np.asarray(np.abs(sums - means * counts) <= widths)
 

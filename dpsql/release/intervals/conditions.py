@@ -1,4 +1,4 @@
-"""HAVING, and WHERE over an answer, as windows of noisy values: what a row that passes says of its noise."""
+"""HAVING, and WHERE over an answer, as windows of noisy values: the condition that shown rows place on their noise."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dpsql.schema.numbers import SOME_ROWS
 
 Floats = NDArray[np.float64]
 Meaning = Callable[[Column], Expr | None]
-"""What a column of an answer is over the released slots; None for what was computed of several."""
+"""Maps a column of an answer to an expression over the released slots; None if it was computed from several rows."""
 Reader = Callable[[ReleasedValues], Callable[[Slot | Column], Vector]]
-"""How an expression's leaves are read from released values."""
+"""Returns a reader of an expression's leaves for released values."""
 
 _SAME, _TURNED = ("ge", "gt"), ("le", "lt")
 _NEGATED = {"ge": "lt", "gt": "le", "le": "gt", "lt": "ge"}
@@ -37,7 +37,7 @@ _FARTHEST = 2.0**62
 
 
 def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
-    """The noisy coordinates that an expression depends on. (Values that were drawn have chance of their own.)"""
+    """Return the noisy coordinates that an expression depends on. (Selected values have separate randomness.)"""
     places: frozenset[int] = frozenset()
     for part in walk(expr):
         held = meaning(part) if isinstance(part, Column) else part
@@ -50,7 +50,7 @@ def sources(release: Release, expr: Expr, meaning: Meaning) -> frozenset[int]:
 
 
 def is_noisy(release: Release, expr: Expr) -> bool:
-    """Whether an expression over released slots has chance in it; the ends of intervals speak for themselves."""
+    """Return whether an expression over released slots is random; the ends of intervals are not counted."""
     first = len(release.query.plan.keys)
     slots = [part.index - first for part in walk(expr) if isinstance(part, Slot) and part.index >= first]
     exact = {place for draw in release.draws if draw.mechanism == EXACT for place in draw.places}
@@ -71,8 +71,8 @@ def _of_slot(release: Release, expr: Expr) -> frozenset[int]:
 def conditions(
     release: Release, condition: Expr | None, meaning: Meaning, reader: Reader
 ) -> Iterator[Window | ShownCases | frozenset[int]]:
-    """What a condition says of noise: for each of its conjuncts a window, or the coordinates of one that is none;
-    nothing of those on keys and other values without noise."""
+    """Yield for each conjunct of a condition its windows, or the noisy coordinates if it has none. Nothing is yielded
+    for conditions on keys and other values without noise."""
     for each in _conjuncts(condition):
         noisy = sources(release, each, meaning)
         if noisy:
@@ -83,7 +83,7 @@ def conditions(
 
 
 def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """Conditions that are all true where this one is, and not all where it is not."""
+    """Yield conditions whose conjunction is true exactly where this one is."""
     if condition is None:
         return
     name = condition.function.name if isinstance(condition, Call) else ""
@@ -105,8 +105,8 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
 
 
 def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader) -> list[Window | ShownCases]:
-    """The windows of a comparison: of an average with a constant two, or two ways; of sums of noisy values with each
-    other one; none for what is not so."""
+    """Return the windows of a comparison: two, or a `ShownCases`, for an average and a constant; one for sums of noisy
+    values; none otherwise."""
     if not isinstance(condition, Call) or condition.function.name not in _NEGATED:
         return []
     args = [meaning(arg) if isinstance(arg, Column) else arg for arg in condition.args]
@@ -115,9 +115,10 @@ def _windows(release: Release, condition: Expr, meaning: Meaning, reader: Reader
 
 
 def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) -> list[Window | ShownCases]:
-    """Of AVG = centre + sum / count where the noisy count is 1/2 at least: with a constant c within its range, where it
-    is not held, it compares as sum + (centre - c) count does with 0. Where the count is below that it is the middle of
-    the range, so that such rows all pass or none does, and NULL, which passes nowhere, where it is lower still."""
+    """Return the windows of AVG = centre + sum / count if the noisy count is at least 1/2. Compared with a constant c
+    inside its range, where it is not clamped, it behaves like sum + (centre - c) count compared with 0. With a smaller
+    count the average is the middle of the range, so that all such rows pass or none does. With an even smaller count it
+    is NULL, and never passes."""
     place, bound = _average_and_number(release, args)
     if place is None:
         return []
@@ -142,7 +143,7 @@ def _of_average(release: Release, condition: Call, args: Sequence[Expr | None]) 
 
 
 def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[int | None, float]:
-    """Which aggregate is compared with which number: an average, within its range; None where it is not so."""
+    """Return the average and the number, within its range, that are compared; None for other comparisons."""
     slot = next((arg for arg in args if isinstance(arg, Slot)), None)
     bound = next((_number(arg) for arg in args if isinstance(arg, Literal)), None)
     place = -1 if slot is None else slot.index - len(release.query.plan.keys)
@@ -156,7 +157,7 @@ def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[
 def _also_of_few(
     release: Release, place: int, count: tuple[Share, Weights], some: tuple[Window, ...]
 ) -> list[Window | ShownCases]:
-    """Rows that are shown in one of these windows, or for a count below 1/2 that does not say that none are there."""
+    """Return rows that are shown in one of these windows, or with a count below 1/2 that does not rule out rows."""
     known = _in_steps(release, *count, release.once(least_counts)[place], above=True)
     feature, least = release.estimates[place].count, some[0]
     if known is None or feature is None or math.isinf(least.low):
@@ -168,7 +169,7 @@ def _also_of_few(
 def _in_steps(
     release: Release, share: Share, weights: Weights, bound: float, *, above: bool, beyond: int = 0
 ) -> Window | None:
-    """The window of a sum that is at least, or at most, a bound; `beyond`: so many steps further."""
+    """Return the window of a sum that is at least, or at most, a bound, moved by `beyond` steps."""
     if len(weights) > 1:
         return _of_several(share, weights, bound, above=above)
     ((place, worth),) = weights.items()
@@ -178,15 +179,15 @@ def _in_steps(
 
 
 def _number(literal: Literal) -> float | None:
-    """A finite constant."""
+    """Return the value of a finite constant."""
     value = literal.value
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if number else None  # type: ignore[arg-type]
 
 
 def _noisy_part(release: Release, form: Linear) -> tuple[Share, Weights] | None:
-    """The coordinates of a sum, with their vector; None where it has others, or what has no noise: that differs from
-    group to group."""
+    """Return the coordinates of a sum, with their vector; None if other coordinates or noiseless terms occur, which
+    differ from group to group."""
     weights = weights_of(release, form.weights)
     everything = {
         place for feature, weight in form.weights.items() if weight for place, _ in release.lattice.weights(feature)
@@ -200,8 +201,8 @@ def _noisy_part(release: Release, form: Linear) -> tuple[Share, Weights] | None:
 def _of_sums(
     release: Release, condition: Call, args: Sequence[Expr | None], reader: Reader
 ) -> list[Window | ShownCases]:
-    """Where a window ends is found by evaluating the condition itself, so that no rounding of numbers can move it (of
-    several coordinates along the widest, to a step)."""
+    """Return the window of sums. Its end is found by evaluating the condition itself, so that rounding cannot move it
+    (for several coordinates along the widest, to one step)."""
     forms: list[Linear] = []
     for arg in args:
         number = _number(arg) if isinstance(arg, Literal) else None
@@ -239,8 +240,8 @@ def _of_sums(
 
 
 def _of_one(release: Release, share: Share, place: int, low: float, high: float) -> Window | None:
-    """The window of one coordinate, in its steps."""
-    from dpsql.accuracy.truncated import tail_of  # loaded where rows are chosen by noise, which is seldom
+    """Return the window of one coordinate, in its steps."""
+    from dpsql.accuracy.truncated import tail_of  # imported late: noise rarely selects rows
 
     coordinate, tail = release.coordinates[place], tail_of(law_of(share.noise, share.places, place))
     least = 0.0 if never_negative(release.lattice.parts, coordinate.terms, release.analysis) else -math.inf
@@ -248,8 +249,8 @@ def _of_one(release: Release, share: Share, place: int, low: float, high: float)
 
 
 def _law_of_all(share: Share, places: Collection[int]) -> Noise:
-    """The law of some coordinates together: of one class its own, of classes of one coordinate each that of independent
-    ones; of others none that is known."""
+    """Return the joint law of some coordinates: that of their class, or of independent ones if each class has one
+    coordinate; otherwise it is not known."""
     noise = share.noise
     if not isinstance(noise, ClassLaplace):
         return noise
@@ -260,8 +261,8 @@ def _law_of_all(share: Share, places: Collection[int]) -> Noise:
 
 
 def _of_several(share: Share, weights: Weights, bound: float, *, above: bool) -> Window | None:
-    """The window of a combination of coordinates above or below a bound."""
-    from dpsql.accuracy.truncated_sums import tail_of_sum  # as above
+    """Return the window of a combination of coordinates above or below a bound."""
+    from dpsql.accuracy.truncated_sums import tail_of_sum  # imported late, as above
 
     found = tail_of_sum(_law_of_all(share, weights), tuple(abs(each) for each in weights.values()))
     if found is None:
@@ -272,7 +273,7 @@ def _of_several(share: Share, weights: Weights, bound: float, *, above: bool) ->
 
 
 def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin: float) -> tuple[float, bool] | None:
-    """The first whole number after which a condition on them changes, and whether it becomes true there; None where it
+    """Return the first integer from which on a condition has changed, and whether it becomes true there; None if it
     does not change within the margin."""
     if not abs(middle) < _FARTHEST:
         return None
@@ -290,7 +291,7 @@ def _switch(holds: Callable[[Floats], NDArray[np.bool_]], middle: float, margin:
 
 
 def of_having(release: Release) -> tuple[Meaning, Reader]:
-    """How HAVING reads: slots as they are, unrounded. (Of aggregates it is asked for counts and sums alone.)"""
+    """Return the meaning and reader for HAVING: unrounded slots. (Among aggregates, only counts and sums are read.)"""
     first = len(release.query.plan.keys)
 
     def reader(released: ReleasedValues) -> Callable[[Slot | Column], Vector]:

@@ -1,7 +1,7 @@
-"""Noise intervals: where the exact (clipped) answer lies, given the noisy one and the law of the noise.
+"""Noise intervals for the exact (clipped) answer, from the noisy answer and its noise distribution.
 
-They cover the noise that privacy adds, not clipping or sampling, and hold at the stated level for every data set, given
-that the row is shown (`intervals.given`). All is computed from released values and public facts.
+They cover the privacy noise, not clipping or sampling. They hold at the stated level for every data set, given that the
+row is shown (`intervals.shown_conditions`). All computations use released values and public facts only.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ Bounds = tuple[Floats, Floats]
 def interval(
     release: Release, released: ReleasedValues, expr: Expr, level: float, given: ShownCondition | None = None
 ) -> Bounds | None:
-    """Lower and upper ends for every released group, of an output expression; None for one without any aggregate.
+    """Return lower and upper ends of an output expression for every released group; None for one without aggregates.
 
-    `given`: what chose the rows that are shown; None: the release's own threshold alone.
+    `given`: the condition that selected the shown rows; None: only the release's threshold.
 
-    A bare aggregate gets its law's interval, and so do combinations and quotients of counts and sums. Any other
-    expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m, which
-    together hold by the union bound.
-    """
+    A single aggregate gets the interval of its law, and so do combinations and quotients of counts and sums. Any other
+    expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m, which hold
+    together by the union bound."""
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
     given = threshold_of(release) if given is None else given
@@ -59,7 +58,7 @@ def interval(
 
 
 def reads_meaningless(release: Release, expr: Expr) -> bool:
-    """Tell if an expression reads an aggregation that is NULL since no bounds were found for it."""
+    """Return whether an expression reads an aggregation that is NULL because no bounds were found for it."""
     first = len(release.query.plan.keys)
     return bool(release.meaningless) and any(
         isinstance(each, Slot) and each.index - first in release.meaningless for each in walk(expr)
@@ -69,7 +68,7 @@ def reads_meaningless(release: Release, expr: Expr) -> bool:
 def _of_all_rows(
     release: Release, released: ReleasedValues, expr: Expr, level: float, given: ShownCondition
 ) -> Bounds | None:
-    """The interval of the unrounded value, level after level."""
+    """Return the interval of the unrounded value, level after level."""
     if len(release.sections) == 1:
         return _of_rows(release.sections[0][0], released, expr, level, given)
     found = [_of_rows(one, released.at(rows), expr, level, given) for one, rows in release.sections]
@@ -82,7 +81,7 @@ def _of_all_rows(
 def _of_rows(
     release: Release, released: ReleasedValues, expr: Expr, level: float, given: ShownCondition
 ) -> Bounds | None:
-    """Of rows with noise of one law."""
+    """Return the interval for rows with the same noise distribution."""
     atoms = list(dict.fromkeys(_atoms(release, expr)))
     share = 1 - (1 - level) / max(1, len(atoms))
     found = [(atom, _of_atom(release, released, atom, share, given)) for atom in atoms]
@@ -100,7 +99,7 @@ def _of_rows(
 
 
 def has_interval(release: Release, expr: Expr) -> bool:
-    """Whether `interval` knows one of an expression, whatever is released. release: of one level."""
+    """Return whether an expression has an interval, for any released values. release: of one level."""
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return False
     slots = [_estimate(release, atom) for atom in _atoms(release, expr)]
@@ -108,7 +107,7 @@ def has_interval(release: Release, expr: Expr) -> bool:
 
 
 def _estimate(release: Release, atom: Expr) -> Estimate | None:
-    """The aggregate that a part is; None of a combination of several."""
+    """Return the aggregate of an atom; None for a combination of several."""
     return release.estimates[atom.index - len(release.query.plan.keys)] if isinstance(atom, Slot) else None
 
 
@@ -119,8 +118,8 @@ def _is_known(release: Release, estimate: Estimate) -> bool:
 
 
 def constant_half_width(release: Release, expr: Expr, level: float) -> float | None:
-    """The half-width of an expression's interval where it is the same for whatever data; else None. Of several levels
-    that of the widest."""
+    """Return the half-width of an expression's interval if it is the same for any data, else None; the widest of
+    several levels."""
     widths = [_constant(one, expr, level) for one, _ in release.sections]
     known = [width for width in widths if width is not None]
     if len(known) < len(widths):
@@ -140,7 +139,7 @@ def _constant(release: Release, expr: Expr, level: float) -> float | None:
 
 
 def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
-    """The largest parts of an expression that have an interval of their own."""
+    """Yield the largest parts of an expression that have an interval."""
     first = len(release.query.plan.keys)
     if isinstance(expr, Slot):
         if expr.index >= first:
@@ -155,9 +154,9 @@ def _atoms(release: Release, expr: Expr) -> Iterator[Expr]:
 def _of_atom(
     release: Release, released: ReleasedValues, atom: Expr, level: float, given: ShownCondition
 ) -> Bounds | None:
-    """Given that the rows are shown, and with what doubles have rounded.
+    """Return the interval given that the rows are shown, widened by the rounding of doubles.
 
-    Beyond the largest double ends may be no numbers (infinity less infinity); then nothing is said of the value."""
+    Beyond the largest double, ends may be NaN (infinity less infinity); the interval is then unbounded."""
     with np.errstate(all="ignore"):
         bounds = _of_shown(release, released, atom, level, given)
         if bounds is None or any(each.dtype != np.float64 for each in bounds):
@@ -171,7 +170,7 @@ def _of_atom(
 def _of_shown(
     release: Release, released: ReleasedValues, atom: Expr, level: float, given: ShownCondition
 ) -> Bounds | None:
-    """Given that the rows are shown."""
+    """Return the interval given that the rows are shown."""
     if given.ways:
         return _in_ways(release, released, atom, level, given)
     if not given.windows and not given.ranked:
@@ -197,7 +196,7 @@ def _of_shown(
 def _in_ways(
     release: Release, released: ReleasedValues, atom: Expr, level: float, given: ShownCondition
 ) -> Bounds | None:
-    """Given how each of the rows came to be shown."""
+    """Return the interval given the case in which each row is shown."""
     lower, upper = np.empty(released.groups), np.empty(released.groups)
     for rows, one in given.of_rows(released):
         bounds = _of_shown(release, released.at(rows), atom, level, one)
@@ -208,7 +207,7 @@ def _in_ways(
 
 
 def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[int]]:
-    """The noisy coordinates of an atom, with weights where it is a sum of them."""
+    """Return the noisy coordinates of an atom, with weights if it is a sum of them."""
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
         if estimate.chosen is not None:
@@ -219,7 +218,7 @@ def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[in
         weights = weights_of(release, features)
         return weights, frozenset(weights)
     form = form_of(release, atom)
-    assert form is not None  # as it was when it was found
+    assert form is not None  # every atom that is no slot has a form
     if isinstance(form, Linear):
         weights = weights_of(release, form.weights)
         return weights, frozenset(weights)
@@ -227,7 +226,7 @@ def _made_of(release: Release, atom: Expr) -> tuple[Weights | None, frozenset[in
 
 
 def _truncated(release: Release, released: ReleasedValues, atom: Expr, level: float, shown: WindowMultiple) -> Bounds:
-    """The interval of a value that itself was held against a threshold, or against another in HAVING."""
+    """Return the interval of a value that was itself compared with a threshold, or in HAVING."""
     if not isinstance(atom, Slot):
         form = form_of(release, atom)
         assert isinstance(form, Linear)  # a sum of coordinates that is no aggregate
@@ -242,7 +241,7 @@ def _truncated(release: Release, released: ReleasedValues, atom: Expr, level: fl
 
 
 def _anything(release: Release, atom: Expr) -> Bounds:
-    """All that there can be."""
+    """Return the range of all possible values."""
     values = EVERYTHING
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
@@ -251,11 +250,11 @@ def _anything(release: Release, atom: Expr) -> Bounds:
 
 
 def _plain(release: Release, released: ReleasedValues, atom: Expr, level: float) -> Bounds | None:
-    """Over all draws of the noise, whatever rows are shown."""
+    """Return the interval over all draws of the noise, for any shown rows."""
     if isinstance(atom, Slot):
         return aggregate_interval(release, released, atom.index - len(release.query.plan.keys), level)
     form = form_of(release, atom)
-    assert form is not None  # as it was when it was found
+    assert form is not None  # every atom that is no slot has a form
     return form_interval(form, release, released, level)
 
 
@@ -265,7 +264,7 @@ def _ends(bounds: Bounds, row: int) -> tuple[float, float]:
 
 
 def aggregate_interval(release: Release, released: ReleasedValues, index: int, level: float) -> Bounds | None:
-    """The interval of one aggregation, for every released group; None for a value that was chosen."""
+    """Return the interval of one aggregation, for every released group; None for a selected value."""
     estimate = release.estimates[index]
     if not _is_known(release, estimate):
         return None
@@ -291,7 +290,7 @@ def _linear_value(estimate: Estimate, values: Floats) -> Floats:
 
 
 def linear_half_widths(release: Release, estimate: Estimate, level: float, groups: int) -> Floats:
-    """The half-width of a COUNT or SUM in each of the released groups, shape (groups,)."""
+    """Return the half-width of a COUNT or SUM in each of the released groups, shape (groups,)."""
     found = np.empty(groups)
     for one, rows in release.sections:
         found[rows] = linear_half_width(one, estimate, level)
@@ -299,7 +298,7 @@ def linear_half_widths(release: Release, estimate: Estimate, level: float, group
 
 
 def linear_half_width(release: Release, estimate: Estimate, level: float) -> float:
-    """The half-width of a COUNT or SUM, the same for every group."""
+    """Return the half-width of a COUNT or SUM, the same for every group."""
     scale = 1.0 if estimate.kind.counts else estimate.centre
     weights = np.array([[1.0], [scale]])
     return float(half_widths(release, (estimate.sum, estimate.count), weights, level)[0])

@@ -1,4 +1,4 @@
-"""Interval arithmetic over an output expression, group by group. What the keys decide is computed, not bounded."""
+"""Interval arithmetic over an output expression, group by group. Parts that read only keys are computed exactly."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dpsql.schema.intervals import EVERYTHING, Interval, hull, point
 
 
 def points_of_keys(release: Release, released: ReleasedValues, expr: Expr) -> list[dict[Expr, Interval]]:
-    """The numbers and conditions that an expression computes from the keys alone, in each group: they have no noise.
+    """Return the numbers and conditions that an expression computes from keys only, in each group: they have no noise.
 
-    A number that is NULL is EVERYTHING; a condition that is NULL is left out."""
+    A NULL number is EVERYTHING; a NULL condition is left out."""
     points: list[dict[Expr, Interval]] = [{} for _ in range(released.groups)]
     for part in set(_parts_over_keys(expr, len(release.query.plan.keys))):
         vector = evaluate(part, lambda slot: released.keys[slot.index], released.groups)
@@ -27,7 +27,7 @@ def points_of_keys(release: Release, released: ReleasedValues, expr: Expr) -> li
 
 
 def _parts_over_keys(expr: Expr, keys: int) -> Iterator[Expr]:
-    """The largest parts that are numbers or conditions and read keys alone."""
+    """Yield the largest parts that are numbers or conditions and read only keys."""
     leaves = [part for part in walk(expr) if not isinstance(part, Call | Literal)]
     plain = expr.type.numeric or expr.type is Type.BOOLEAN
     if leaves and plain and all(isinstance(each, Slot) and 0 <= each.index < keys for each in leaves):
@@ -38,7 +38,7 @@ def _parts_over_keys(expr: Expr, keys: int) -> Iterator[Expr]:
 
 
 def propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
-    """The interval of an expression, from those of its parts. It is EVERYTHING where the value is NULL."""
+    """Return the interval of an expression from those of its parts; EVERYTHING if the value is NULL."""
     if expr in known or isinstance(expr, Slot):
         return known.get(expr, EVERYTHING)
     if isinstance(expr, Literal):
@@ -57,7 +57,7 @@ def propagate(expr: Expr, known: Mapping[Expr, Interval]) -> Interval:
 
 
 def _arms(case: Call, known: Mapping[Expr, Interval]) -> Iterator[Expr]:
-    """The values that a CASE may take, where its conditions over keys are decided."""
+    """Yield the values that a CASE may take, given its conditions over keys."""
     for condition, value in zip(case.args[:-1:2], case.args[1::2], strict=True):
         truth = known.get(condition)
         if truth != point(0):

@@ -1,7 +1,7 @@
-"""How far doubles may have rounded a released value: intervals are of what is shown, so they cover it.
+"""Rounding errors of released doubles: intervals describe the shown values, so they cover these errors.
 
-A value is put together from noisy sums in a few steps, each of which rounds by at most 2^-53 of what it makes. Up to
-2^53 that is no more than 1, and where noise is so small answers are whole; beyond, noise may be smaller than that.
+A value is computed from noisy sums in a few steps, each of which rounds by at most 2^-53 of its result. Up to 2^53 that
+is at most 1, and where noise is that small answers are integers; beyond, noise may be smaller than the rounding.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Floats = NDArray[np.float64]
 
 _LARGEST = 2.0**53
 _ROUNDED = 2.0**-49
-"""Of the sum of all terms: sixteen roundings."""
+"""The relative error of the sum of all terms: sixteen roundings."""
 
 
 def rounding(release: Release, released: ReleasedValues, atom: Expr) -> Floats | None:
-    """By how much the value of each group may be rounded, 0 below 2^53; None where it is so in all groups."""
+    """Return the rounding error of each group's value, 0 below 2^53; None if it is 0 in all groups."""
     terms = _terms(release, released, atom) if released.groups else None
     if terms is None or not bool((terms >= _LARGEST).any()):
         return None
@@ -29,7 +29,7 @@ def rounding(release: Release, released: ReleasedValues, atom: Expr) -> Floats |
 
 
 def _terms(release: Release, released: ReleasedValues, atom: Expr) -> Floats | None:
-    """The sum of the sizes of the terms of COUNT, SUM, AVG, and combinations and quotients of these."""
+    """Return the sum of the sizes of the terms of COUNT, SUM, AVG, and combinations and quotients of these."""
     if isinstance(atom, Slot):
         estimate = release.estimates[atom.index - len(release.query.plan.keys)]
         if estimate.kind.averages:

@@ -1,20 +1,20 @@
-"""Which noisy values decide that a row is shown, and what is then known of the noise in others.
+"""Conditional noise distributions, given that a row is shown.
 
-An interval is read beside a row that is shown. Where noisy values chose the row (a threshold on its count, HAVING), its
-noise does not have the law that it was drawn from, and intervals hold at their level given that the row is shown:
+An interval is read next to a shown row. If noisy values selected the row (a threshold on its count, HAVING), its noise
+no longer has its original law. Intervals hold at their level given that the row is shown:
 
-* What has no noise in common with the choosing values is as it was: its law does not change.
-* The choosing value itself: exact equal-tailed sets of the law within its window (`accuracy.truncated`).
-* All else that has noise of the same vector: given the window W an interval is missed with a chance of at most
-  P(missed) / P(W), whatever the laws. P(W) depends on the exact choosing value k alone. With an interval for k that is
-  missed with a chance of at most a / 20 given W, and the least P(W) over it, one at level 1 - (19/20) a P(W) for the
-  rest is missed with a chance of at most (19/20) a: together a. (For the true k the level used is at least as high as
-  that of a fixed interval, unless k is missed; an interval is meant as the event that the noise lies within its
-  half-width, which grows with the level.)
+* Values without noise in common with the selecting values keep their law.
+* The selecting value: exact equal-tailed sets of the law within its window (`accuracy.truncated`).
+* Other values with noise of the same vector: given the window W, an interval is missed with probability at most
+  P(missed) / P(W), for any laws. P(W) depends only on the exact selecting value k. Take an interval for k that is
+  missed with probability at most a / 20 given W, and the least P(W) over it. An interval at level 1 - (19/20) a P(W)
+  for the other values is then missed with probability at most (19/20) a: together a. (For the true k the level used
+  is at least as high as that of a fixed interval, unless k is missed. An interval here means the event that the noise
+  lies within its half-width, which grows with the level.)
 
-Rows that were chosen by their order among others (ORDER BY and LIMIT) have intervals that hold for all the others too:
-the noise of groups is independent, also given which of them passed a threshold, and by the union bound each of m
-intervals may be missed with a chance of a / m.
+For rows selected by their rank among others (ORDER BY and LIMIT), the intervals of all candidate rows must hold at
+once. The noise of groups is independent, also given which of them passed a threshold. By the union bound each of m
+intervals may be missed with probability a / m.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import SOME_ROWS
 
 if TYPE_CHECKING:
-    from dpsql.accuracy.truncated import Tail  # loaded where rows are chosen by noise, which is seldom
+    from dpsql.accuracy.truncated import Tail  # imported late: noise rarely selects rows
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Bounds = tuple[Floats, Floats]
 Weights = dict[int, float]
-"""Coordinates by place, with what a step of each is worth."""
+"""Coordinates by place, with the value of a step of each."""
 
 _OF_WINDOWS = 0.05
-"""The part of what may be missed that an interval for the choosing value takes, where it is for another's sake."""
+"""The share of the error probability for the selecting value's interval, if that serves another value."""
 _LEAST_MISSED = 1e-14
-"""Floats tell levels nearer to 1 hardly apart,"""
+"""Floats hardly distinguish levels nearer to 1 than this,"""
 _ROUNDING = 0.98
-"""and those so near to within a fiftieth of what is missed."""
+"""and levels nearby only to within a fiftieth of the error probability."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
     """A row is shown only if a noisy value is between `low` and `high`, in steps of `unit`. `weights`: the value as a
-    combination of coordinates, by what a step of each is worth; whole numbers where it is one coordinate, with this
-    unit. `tail`: of its noise. The exact value is at least `least`. `edge`: with what chance a row at `low` itself is
-    shown, by a coin."""
+    combination of coordinates, with the value of a step of each. A single coordinate has integer values and this unit.
+    `tail`: of its noise. The exact value is at least `least`. `edge`: the probability that a row exactly at `low` is
+    shown."""
 
     weights: Weights
     unit: float
@@ -68,29 +68,29 @@ class Window:
     edge: float = 1.0
 
     def noisy(self, release: Release, released: ReleasedValues) -> Floats | None:
-        """The noisy values, in steps; None where what is released does not tell them."""
+        """Return the noisy values, in steps; None if the released values do not determine them."""
         value = combined(release, released, self.weights)
         if value is None:
             return None
         return np.rint(value / self.unit) if self.tail.whole else value / self.unit
 
     def exact(self, noisy: Floats, level: float) -> Bounds:
-        """Where the exact values behind noisy ones lie, in steps, with this probability given the window."""
-        from dpsql.accuracy.truncated import interval_within  # as above
+        """Return intervals of the exact values, in steps, with this probability given the window."""
+        from dpsql.accuracy.truncated import interval_within  # imported late, see `Tail`
 
         return interval_within(self.tail, noisy, self.low, self.high, level, least=self.least, edge=self.edge)
 
     def within(self, other: Window) -> Window:
-        """Both windows of one value as one."""
+        """Return the intersection of two windows of one value."""
         low, high = max(self.low, other.low), min(self.high, other.high)
-        edge = math.prod(each.edge for each in (self, other) if each.low == low)  # coins of their own
+        edge = math.prod(each.edge for each in (self, other) if each.low == low)  # independent coins
         return replace(self, low=low, high=high, least=max(self.least, other.least), edge=edge)
 
 
 @dataclass(frozen=True)
 class ShownCases:
-    """A row is shown in one of two ways, which its noisy count tells (`count`, a feature): `some` where that is 1 or
-    more, `few` below. Intervals that hold given the way that each row was shown in hold given that it is shown."""
+    """A row is shown in one of two cases, by its noisy count (the feature `count`): `some` if that is at least 1/2,
+    `few` below. Intervals that hold given the case of each row also hold given that it is shown."""
 
     count: int
     some: tuple[Window, ...]
@@ -103,9 +103,9 @@ class ShownCases:
 
 @dataclass(frozen=True)
 class ShownCondition:
-    """That a row is shown: its windows, of different values. `ways`: those that depend on the row. `unread`: the
-    coordinates of conditions that are not windows, a set for each. `ranked`: the coordinates by which some of `among`
-    rows were chosen, for each such choice (an order and a limit)."""
+    """The condition that a row is shown: its windows, of different values. `ways`: cases that depend on the row.
+    `unread`: the coordinates of each condition that is not a window. `ranked`: the coordinates of each ranking (an
+    order and a limit) that selected some of `among` rows."""
 
     windows: tuple[Window, ...] = ()
     ways: tuple[ShownCases, ...] = ()
@@ -115,12 +115,12 @@ class ShownCondition:
 
     @property
     def chosen_rows(self) -> bool:
-        """Whether noise decided which rows there are."""
+        """Whether noise selected the rows."""
         return bool(self.windows or self.ways or self.unread or self.ranked)
 
     def further(self, *conditions: Window | ShownCases | frozenset[int]) -> ShownCondition:
-        """With more conditions. Of rows that were ranked, conditions on their noise are not read: what the rows have in
-        common is then not independent any more."""
+        """Return the condition with more conditions added. For ranked rows, conditions on their noise are not used,
+        because the rows are then no longer independent."""
         windows, ways, unread = [*self.windows], [*self.ways], [*self.unread]
         for each in conditions:
             if isinstance(each, frozenset):
@@ -138,7 +138,7 @@ class ShownCondition:
         return replace(self, windows=tuple(windows), ways=tuple(ways), unread=tuple(unread))
 
     def of_rows(self, released: ReleasedValues) -> Iterator[tuple[Places, ShownCondition]]:
-        """Rows that were shown in the same ways, and what that says of each."""
+        """Yield rows that are shown in the same cases, and the condition of each such set."""
         some = np.stack([released.values[each.count] >= SOME_ROWS for each in self.ways])
         if not released.groups:
             return
@@ -149,22 +149,22 @@ class ShownCondition:
             yield np.flatnonzero(which.ravel() == number), replace(found, ranked=self.ranked)
 
     def chosen(self, by: frozenset[int], among: int) -> ShownCondition:
-        """Some of so many rows, chosen by noise of these coordinates. Intervals that hold for all the rows at once hold
-        for those: of rows that were ranked before there were more."""
+        """Return the condition for some of `among` rows, selected by noise of these coordinates. Intervals that hold
+        for all rows at once hold for the selected ones; rows that were ranked before come from more rows."""
         return replace(self, ranked=(*self.ranked, by), among=max(among, self.among))
 
     def level(self, release: Release, coordinates: frozenset[int], level: float) -> float:
-        """The level of each row's interval at which those of the rows that were chosen hold: with all rows together."""
+        """Return the level of each row's interval such that those of the selected rows hold: all rows hold together."""
         ranked = any(release.share_noise(coordinates, each) for each in self.ranked)
         return 1 - (1 - level) / self.among if ranked else level
 
     def about(self, release: Release, coordinates: frozenset[int]) -> tuple[Window, ...]:
-        """The windows that say something of the noise in some coordinates."""
+        """Return the windows that depend on the noise of some coordinates."""
         return tuple(each for each in self.windows if release.share_noise(coordinates, each.weights))
 
     def overlooks(self, release: Release, coordinates: frozenset[int]) -> bool:
-        """Whether a choice by noise of these coordinates is not in their intervals: a condition that is no window, on
-        noise of theirs or of what another condition links with it."""
+        """Return whether intervals of these coordinates ignore a selection: a condition without a window that shares
+        noise with them, directly or through other conditions."""
         left = [*(frozenset(each.weights) for each in self.windows), *self.unread, *self.ranked]
         left += [each.coordinates for each in self.ways]
         reached = coordinates
@@ -175,8 +175,8 @@ class ShownCondition:
 
 
 def threshold_of(release: Release) -> ShownCondition:
-    """What a release's own threshold says of the rows that it shows. (Groups that are chosen with noise of its own say
-    nothing.) A group that exists has a row at least, which adds `one_row` steps to its count."""
+    """Return the condition that a release's threshold places on its shown rows. (Selections of groups with separate
+    noise place none.) An existing group has at least one row, which adds `one_row` steps to its count."""
     given = ShownCondition()
     for place, height in release.selection.conditions:
         share = release.share_of(place)
@@ -185,8 +185,8 @@ def threshold_of(release: Release) -> ShownCondition:
 
 
 def _reaching(release: Release, share: Share, place: int, height: int) -> Window | frozenset[int]:
-    """The window of a count that reaches a height, or is a step short of it and has a coin's luck."""
-    from dpsql.accuracy.truncated import tail_of  # as above
+    """Return the window of a count that reaches a height, or is one step short of it and passes by a coin."""
+    from dpsql.accuracy.truncated import tail_of  # imported late, see `Tail`
 
     tail, unit, one = (
         tail_of(law_of(share.noise, share.places, place)),
@@ -201,7 +201,7 @@ def _reaching(release: Release, share: Share, place: int, height: int) -> Window
 
 
 def combined(release: Release, released: ReleasedValues, weights: Weights) -> Floats | None:
-    """The noisy values of a combination of coordinates, from features; None where those do not tell it."""
+    """Return the noisy values of a combination of coordinates, from features; None if these do not determine them."""
     lattice = release.lattice
     if lattice.features is None:
         parts = [(place, factor / release.coordinates[place].unit) for place, factor in weights.items()]
@@ -222,20 +222,21 @@ def combined(release: Release, released: ReleasedValues, weights: Weights) -> Fl
 
 @dataclass(frozen=True, eq=False)
 class WindowMultiple:
-    """Values that are a multiple of a window's, with `weights`, and what has no noise. `noisy`: those of the window."""
+    """Values that are a multiple of a window's, with `weights`, plus a noiseless term. `noisy`: the values of the
+    window."""
 
     window: Window
     weights: Weights
     noisy: Floats
 
     def ends(self, value: Floats, level: float) -> Bounds:
-        """The interval of each value."""
+        """Return the interval of each value."""
         low, high = self.window.exact(self.noisy, level)
         ends = value + self._worth * (low - self.noisy), value + self._worth * (high - self.noisy)
         return ends if self._worth > 0 else ends[::-1]
 
     def least(self, value: Floats) -> Floats:
-        """What each value is at least."""
+        """Return the lower limit of each value."""
         found: Floats = value + self._worth * (self.window.least - self.noisy) if self._worth > 0 else value - math.inf
         return found
 
@@ -246,7 +247,7 @@ class WindowMultiple:
 
 
 def along(weights: Weights, window: Window) -> bool:
-    """Whether a combination of coordinates is a multiple of a window's value."""
+    """Return whether a combination of coordinates is a multiple of a window's value."""
     if set(weights) != set(window.weights):
         return False
     ratios = [weights[place] / window.weights[place] for place in weights]
@@ -256,12 +257,12 @@ def along(weights: Weights, window: Window) -> bool:
 def raised_levels(
     release: Release, released: ReleasedValues, windows: Sequence[Window], level: float
 ) -> Iterator[tuple[Places, float]]:
-    """Rows and the level that their intervals need: at least 1 - (19/20) (1 - level) P(all windows). Chances are
-    rounded down to a few, so that there are few levels; one of 1 says that no interval will do.
+    """Yield rows and the level that their intervals need: at least 1 - (19/20) (1 - level) P(all windows).
+    Probabilities are rounded down to a few, so that there are few levels; level 1 means that no interval suffices.
 
-    The chance of several windows is the product of theirs where their noise is independent, and at least their sum less
-    the number of others whatever it is."""
-    from dpsql.accuracy.truncated import chance_within  # as above
+    The probability of several windows is their product if their noise is independent. In any case it is at least their
+    sum minus (the number of windows - 1)."""
+    from dpsql.accuracy.truncated import chance_within  # imported late, see `Tail`
 
     missed = (1 - _OF_WINDOWS) * (1 - level)
     chances = []
@@ -285,7 +286,7 @@ def raised_levels(
 
 
 def _rounded_down(chances: Floats) -> Floats:
-    """To .999, half powers of 2 down to 1/8, and powers of 8; 0 where it is next to nothing."""
+    """Round down to .999, half powers of 2 down to 1/8, and powers of 8; 0 for negligible probabilities."""
     with np.errstate(divide="ignore"):
         log = np.log2(np.minimum(chances, 1.0))
     rough = np.where(log >= -3, np.floor(2 * log) / 2, 3 * np.floor(log / 3))
@@ -294,11 +295,11 @@ def _rounded_down(chances: Floats) -> Floats:
 
 
 def coordinates_of(release: Release, places: Sequence[int | None]) -> frozenset[int]:
-    """The noisy coordinates that features are made of."""
+    """Return the noisy coordinates of features."""
     return frozenset(in_coordinates(release, places, np.ones((len(places), 1))))
 
 
 def weights_of(release: Release, features: dict[int, float]) -> Weights:
-    """A combination of features as one of noisy coordinates, in what a step of each is worth."""
+    """Return a combination of features in terms of noisy coordinates, with the value of a step of each."""
     rows = np.array([[weight] for weight in features.values()]).reshape(len(features), 1)
     return {place: float(row[0]) for place, row in in_coordinates(release, tuple(features), rows).items()}

@@ -1,5 +1,4 @@
-"""Noise intervals of variances, covariances, slopes and correlations: from a release to `accuracy.statistics` and
-back."""
+"""Noise intervals of variances, covariances, slopes and correlations, by `accuracy.statistics`."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ Bounds = tuple[Floats, Floats]
 
 
 def is_known(release: Release, estimate: Estimate) -> bool:
-    """Whether an aggregation of second moments has an interval: of nobody's rows the answer is exact."""
+    """Return whether an aggregation of second moments has an interval; answers over public tables are exact."""
     moments, kind = estimate.moments, estimate.kind
     assert moments is not None  # these kinds have them
     divides = not kind.is_ratio or bool(moments.other_half or not moments.half)
@@ -25,11 +24,11 @@ def is_known(release: Release, estimate: Estimate) -> bool:
 
 
 def moments_interval(release: Release, released: ReleasedValues, estimate: Estimate, level: float) -> Bounds | None:
-    """The interval of an aggregation of second moments, for every released group; None where none is known."""
+    """Return the interval of an aggregation of second moments, for every released group; None if none is known."""
     moments, interval = estimate.moments, estimate.kind.interval
     if moments is None or interval is None or not is_known(release, estimate):
         return None
-    if estimate.kind.is_ratio and not moments.half:  # the slope of one value on anything
+    if estimate.kind.is_ratio and not moments.half:  # the slope of a constant is 0
         return np.zeros(released.groups), np.zeros(released.groups)
     read = _Reader(release, released, estimate, moments)
 
@@ -57,18 +56,19 @@ class _Reader:
         }
 
     def moments(self, letters: str) -> list[Floats]:
-        """The noisy moments, shape (groups,) each."""
+        """Return the noisy moments, shape (groups,) each."""
         return [
             sum((self.values[place] * scale for place, scale in self.terms[letter] if place is not None), self._zero())
             for letter in letters
         ]
 
     def run(self, interval: Callable[..., Bounds], letters: str, *more: float) -> Bounds:
-        """An interval of `accuracy.statistics` for the moments of these letters."""
+        """Return an interval of `accuracy.statistics` for the moments of these letters."""
         return interval(*self.moments(letters), self.width(letters), *more)
 
     def width(self, letters: str) -> Callable[[Floats, float], Floats]:
-        """Weights of the moments, shape (len(letters), m), to half-widths of their combinations."""
+        """Return a function from weights of the moments, shape (len(letters), m), to half-widths of their
+        combinations."""
         places = list(dict.fromkeys(place for letter in letters for place, _ in self.terms[letter]))
 
         def width(weights: Floats, level: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Half-widths of the noise in combinations of a release's features, by the law of the coordinates that make them."""
+"""Half-widths of the noise in combinations of a release's features, by the law of their coordinates."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 _ANGLES, _FEWER_ANGLES = 257, 33
-"""Numbers of chords, usually and for a law that takes long to compute: widths between two are too wide by a factor of
-up to 1 / cos of half their angle, 0.002 % and 0.12 %."""
+"""Numbers of chords, normally and for a law that takes long to compute. Widths between two chords are too wide by a
+factor of up to 1 / cos of half their angle, 0.002 % and 0.12 %."""
 _NEAREST = 1 - 1e-9
 _HALVINGS = 50
 _FEW = 256
 
 
 def half_widths(release: Release, places: Sequence[int | None], weights: Floats, level: float) -> Floats:
-    """t with P(|noise of the combination| <= t) >= level, for each of m combinations of the features at `places` (all
-    of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
+    """Return t with P(|noise of the combination| <= t) >= level, for each of m combinations of the features at `places`
+    (all of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
 
-    At levels beyond 1 - 1e-9, where laws are no longer tabled, as much wider as the logarithm of what may be missed is
-    larger: the logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so that is never too narrow. That
-    of stairs is not concave, and known at any level."""
+    Laws are not tabled at levels beyond 1 - 1e-9. There, widths grow in proportion to the logarithm of the error
+    probability. The logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so they are never too
+    narrow. The staircase's tail is not log-concave, but known at any level."""
     by_coordinate = in_coordinates(release, places, weights)
     if not by_coordinate:
         return np.zeros(weights.shape[1])
@@ -49,19 +49,19 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
 
 
 def noisy_coordinates(release: Release, places: Sequence[int | None]) -> int:
-    """How many noisy coordinates the features at `places` are made of."""
+    """Return the number of noisy coordinates in the features at `places`."""
     return len(in_coordinates(release, places, np.ones((len(places), 1))))
 
 
 def shares_of(release: Release, places: Sequence[int | None]) -> set[int]:
-    """The noise vectors (by their place in the release) that the features at `places` have noise of."""
+    """Return the noise vectors (by their place in the release) of the features at `places`."""
     used = in_coordinates(release, places, np.ones((len(places), 1)))
     return {number for number, share in enumerate(release.shares) if any(place in share.places for place in used)}
 
 
 def of_whole(width: Any) -> Any:
-    """The half-width, of one answer or many, of what is shown rounded: |round(exact + noise) - exact| <= k whenever
-    |noise| < k + 1/2, and noise may come in half steps."""
+    """Return the half-width of one or many rounded answers: |round(exact + noise) - exact| <= k whenever |noise| < k +
+    1/2, and noise may come in half steps."""
     return np.floor(width + 0.5)
 
 
@@ -69,10 +69,8 @@ def of_whole(width: Any) -> Any:
 class Chords:
     """Half-widths of above cos(a) - below sin(a) for angles a from -90 to 90 degrees, exact at some angles.
 
-    Between two of them a combination is one of their two combinations with factors that are not negative, and the
-    half-width, a norm of the weights (see `linear_combinations`), is at most that of theirs: so it is read, to the
-    safe side.
-    """
+    Between two of these angles a combination is a non-negative combination of theirs. The half-width is a norm of the
+    weights (see `linear_combinations`), so it is at most the same combination of their half-widths: an upper bound."""
 
     angles: Floats
     widths: Floats
@@ -85,7 +83,7 @@ class Chords:
         return cls(angles, half_widths(release, places, weights, level))
 
     def at(self, angle: Floats) -> Floats:
-        """The half-widths of other angles."""
+        """Return upper bounds of the half-widths at other angles."""
         step = self.angles[1] - self.angles[0]
         before = np.clip(((angle - self.angles[0]) / step).astype(np.int64), 0, len(self.angles) - 2)
         off = np.clip(angle - self.angles[before], 0, step)
@@ -95,7 +93,8 @@ class Chords:
 
 
 def in_coordinates(release: Release, places: Sequence[int | None], weights: Floats) -> dict[int, Floats]:
-    """The same combinations in terms of coordinates, in their steps; those without noise, or weight, left out."""
+    """Return the same combinations in terms of coordinates, in their steps, without coordinates that have no noise or
+    weight."""
     combinations: dict[int, Floats] = {}
     for place, row in zip(places, weights, strict=True):
         for coordinate, factor in release.lattice.weights(place):
@@ -106,11 +105,11 @@ def in_coordinates(release: Release, places: Sequence[int | None], weights: Floa
 
 
 def edge(within: Floats, beyond: Floats, inside: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
-    """The edges of sets, each between a point within it and one that may lie beyond: to 2^-50 of their distance, from
-    beyond. inside: whether points are in the sets, of shape (m, *within.shape).
+    """Return the edges of sets, each between a point `within` it and one that may lie `beyond`: to 2^-50 of their
+    distance, from beyond. inside: whether points are in the sets, of shape (m, *within.shape).
 
-    Where there are few of them many are looked at in one call, since it is calls that cost; of points that are in the
-    set it is the last that counts, so that what comes of it encloses the set as far as it was looked at."""
+    For few sets many points are checked in one call, since calls dominate the cost. The last point inside counts, so
+    that the result encloses the set as far as it was checked."""
     beyond = np.where(np.isfinite(beyond), beyond, within)
     halvings = 5 if within.size <= _FEW else 1
     parts = 2**halvings

@@ -1,1 +1,1 @@
-"""From noisy integers to the columns of an answer."""
+"""Conversion of noisy integers to the columns of an answer."""

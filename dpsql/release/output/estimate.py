@@ -1,4 +1,4 @@
-"""From noisy sums to the aggregates that a query asks for. Post-processing: free, and blind to the data."""
+"""Estimates of aggregates from noisy sums. Post-processing: free, and independent of the data."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Floats = NDArray[np.float64]
 
 
 def estimate(each: Estimate, values: Floats, empty_below: Floats | float = 1.0) -> Vector:
-    """An aggregation from noisy features, shape (features, groups). `empty_below`: which noisy counts are of no rows
-    (`intervals.averages`)."""
+    """Return an aggregation from noisy features, shape (features, groups). `empty_below`: the noisy counts below which
+    a group has no rows (`intervals.averages`)."""
     if each.chosen is not None:
         return _chosen(each.chosen, values)
-    assert each.kind.estimate is not None  # what is not chosen is estimated
+    assert each.kind.estimate is not None  # all others are estimated
     found, some = each.kind.estimate(_sums(each, values, empty_below))
     return Vector(found if some is None or each.moments is None else np.where(some, found, 0.0), some)
 
 
 def _sums(each: Estimate, values: Floats, empty_below: Floats | float) -> NoisySums:
-    """What an aggregate's record computes it from."""
+    """Return the input of an aggregate's estimator."""
 
     def at(place: int | None) -> Floats | None:
         return None if place is None else values[place]
@@ -43,7 +43,7 @@ def _sums(each: Estimate, values: Floats, empty_below: Floats | float) -> NoisyS
 
 
 def _chosen(each: ChosenPoint, values: Floats) -> Vector:
-    """The values that were drawn; several of them as one text, a JSON list. A point below 0 is none."""
+    """Return the selected values; several of them as one text, a JSON list. A negative point is NULL."""
     points = values[each.place : each.place + each.many].astype(np.int64)
     some = points[0] >= 0
     valid = None if some.all() else some
@@ -64,8 +64,8 @@ def _chosen(each: ChosenPoint, values: Floats) -> Vector:
 
 
 def _shown(each: ChosenPoint, point: int) -> object:
-    """A value as JSON has it: dates and times as text."""
-    assert each.values is not None  # the caller has seen them
+    """Return a value for JSON: dates and times as text."""
+    assert each.values is not None  # checked by the caller
     value = each.values[point]
     if not isinstance(value, int) or not each.kind.temporal:
         return value

@@ -1,8 +1,8 @@
-"""COUNT and SUM of whole numbers, exactly, from noisy lattice steps: where doubles would be too coarse for them.
+"""Exact COUNT and SUM of integers from noisy lattice steps, where doubles would be too coarse.
 
-A release speaks in doubles, which hold whole numbers up to 2^53. Sums of large numbers go beyond, while their noise may
-be small: then the steps, the worth of a step and the middle of the range are put together as fractions, and rounded
-once. All is computed from noisy steps and public facts.
+Released values are doubles, which represent all integers up to 2^53. Sums of large numbers exceed that, while their
+noise may be small. Then the steps, the value of a step and the middle of the range are combined as fractions, and
+rounded once. All computations use noisy steps and public facts.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 Integers = Mapping[int, tuple[int, ...]]
-"""By aggregation, a whole number for each group."""
+"""By aggregation, an integer for each group."""
 
 LARGEST_IN_DOUBLES = 2.0**50
-"""Terms below this are whole to the last digit in doubles, and so are sums of a few of them,"""
+"""Below this, terms and sums of a few of them are exact integers in doubles,"""
 LARGEST_OF_LEVELS = 2.0**44
-"""and below this the least-squares estimates of levels, which take some dozens of roundings."""
+"""and below this, so are the least-squares estimates of levels, which take some dozens of roundings."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ExactSum:
-    """sum of weight * coordinate, over `below`; the weights are whole."""
+    """The sum of weight * coordinate, divided by `below`; the weights are integers."""
 
     weights: Mapping[int, int] = field(default_factory=dict)
     below: int = 1
 
     def values(self, steps: NDArray[Any]) -> tuple[int, ...]:
-        """The values of all groups, halves to even."""
+        """Return the values of all groups, rounding halves to even."""
         rows = [[weight * each for each in steps[place].tolist()] for place, weight in self.weights.items()]
         return tuple(_rounded(sum(terms), self.below) for terms in zip(*rows, strict=True))
 
 
 def integers_of(lattice: Lattice, steps: NDArray[Any], features: Floats) -> dict[int, tuple[int, ...]]:
-    """Those aggregations that are whole numbers and too large for doubles, in any group. steps: (coordinates, groups),
-    noisy, integers or Fractions; features: the same in the answer's units."""
+    """Return the integer aggregations that are too large for doubles in any group. steps: (coordinates, groups), noisy,
+    integers or Fractions; features: the same in the answer's units."""
     integers = {}
     for place, each in enumerate(lattice.estimates):
         if _is_large(each, features, LARGEST_IN_DOUBLES):
@@ -56,7 +56,7 @@ def integers_of(lattice: Lattice, steps: NDArray[Any], features: Floats) -> dict
 
 
 def are_large(lattice: Lattice, features: Floats, largest: float) -> bool:
-    """Whether any aggregation is a whole number and too large for doubles."""
+    """Return whether any integer aggregation is too large for doubles."""
     return any(_is_large(each, features, largest) for each in lattice.estimates)
 
 
@@ -65,13 +65,13 @@ def _is_large(each: Estimate, features: Floats, largest: float) -> bool:
 
 
 def is_integer(estimate: Estimate) -> bool:
-    """Whether it is a whole number, a combination of noisy sums."""
+    """Return whether an estimate is an integer and a combination of noisy sums."""
     whole = estimate.whole or estimate.unrounded
     return whole and estimate.kind.linear
 
 
 def _largest(each: Estimate, features: Floats) -> float:
-    """The largest term of any group: the sum of two may be small, and yet be no more exact than they are."""
+    """Return the largest term of any group: a small sum of two terms is no more exact than they are."""
     if not features.shape[1]:
         return 0.0
     scale = 1.0 if each.kind.counts else abs(each.centre)
@@ -96,13 +96,13 @@ def _rounded(above: int, below: int) -> int:
 
 
 def as_array(integers: tuple[int, ...]) -> NDArray[Any]:
-    """64-bit integers where they suffice, else Python's."""
+    """Return 64-bit integers if they suffice, else Python's."""
     small = all(-(2**63) <= each < 2**63 for each in integers)
     return np.array(integers, dtype=np.int64 if small else object)
 
 
 def numbers_of(expr: Expr, vector: Vector) -> Vector:
-    """Digits as whole numbers; values of other expressions as they are."""
+    """Convert digits to integers; leave values of other expressions unchanged."""
     if not unfiltered(expr).wide:
         return vector
     cells = zip(vector.values.tolist(), vector.where_valid().tolist(), strict=True)
@@ -110,8 +110,8 @@ def numbers_of(expr: Expr, vector: Vector) -> Vector:
 
 
 def around(integers: tuple[int, ...], width: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """The ends of intervals of a whole half-width around them, as Python's integers, which pandas leaves as they are
-    beside doubles; None where the width has no end."""
+    """Return the ends of intervals of an integer half-width around the integers, as Python's integers, which pandas
+    does not convert next to doubles; None if the width is infinite."""
     if not math.isfinite(width):
         return None
     low, high = ([each + int(sign * width) for each in integers] for sign in (-1, 1))
@@ -119,7 +119,7 @@ def around(integers: tuple[int, ...], width: float) -> tuple[NDArray[Any], NDArr
 
 
 def outward(low: NDArray[Any], high: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Ends of intervals as doubles: those of whole numbers that are not doubles lie further out."""
+    """Return ends of intervals as doubles, moving integers that are not doubles outwards."""
     if low.dtype == np.float64 and high.dtype == np.float64:
         return low, high
     return np.array([_double(each, -math.inf) for each in low.tolist()]), np.array(

@@ -1,4 +1,4 @@
-"""What a coordinate is a sum of, as data: a name to print, and expressions that can be said in other words."""
+"""Structured labels of coordinates: a name to print, and expressions that can be rephrased."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dpsql.schema.intervals import Number
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`what` is added up of the values `of` one or two expressions, of the first less its `centre`. `where`: the other
-    value of a pair, without which a row does not count; `around`: the count that half is taken of (`subcounts`);
-    `when`: what is TRUE of the rows (`cells`)."""
+    """The label of a sum: `what` is summed over the values of one or two expressions `of`, the first less its `centre`.
+    `where`: the other value of a pair, without which a row does not count; `around`: the count of which half is
+    subtracted (`subcounts`); `when`: the condition on the rows (`cells`)."""
 
     what: str
     of: tuple[Expr, ...] = ()

@@ -1,5 +1,6 @@
 """Expressions over aggregates as combinations of noisy features: sums and differences of COUNT and SUM with numbers,
-and quotients of two such. Their noise has a law of its own, so that their intervals need no arithmetic of intervals."""
+and quotients of two of these. The law of their noise is known, so that their intervals need no interval arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _CHUNK = 4_096
 
 @dataclass(frozen=True)
 class Linear:
-    """constant + the sum of weight * feature; features by place."""
+    """The constant plus the sum of weight * feature; features by place."""
 
     weights: dict[int, float]
     constant: float = 0.0
@@ -37,14 +38,14 @@ class Linear:
         return Linear({place: factor * weight for place, weight in self.weights.items()}, factor * self.constant)
 
     def value(self, values: Floats) -> Floats:
-        """The noisy value of each group, from features of shape (features, groups)."""
+        """Return the noisy value of each group, from features of shape (features, groups)."""
         total = np.full(values.shape[1], self.constant)
         for place, weight in self.weights.items():
             total = total + weight * values[place]
         return total
 
     def half_width(self, release: Release, level: float) -> float:
-        """The half-width of its noise, the same for every group."""
+        """Return the half-width of the noise, the same for every group."""
         weights = np.array([[weight] for weight in self.weights.values()])
         with np.errstate(over="ignore"):  # beyond the largest double it is infinite
             return float(half_widths(release, tuple(self.weights), weights, level)[0])
@@ -52,14 +53,14 @@ class Linear:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A quotient of two."""
+    """A quotient of two linear forms."""
 
     above: Linear
     below: Linear
 
 
 def form_of(release: Release, expr: Expr) -> Linear | Ratio | None:
-    """An expression as one of these, if it is one and all its noise is of one vector."""
+    """Return an expression as `Linear` or `Ratio`, if possible and all its noise is from one vector."""
     form: Linear | Ratio | None = _linear(release, expr)
     if form is None and isinstance(expr, Call) and expr.function.name == "divide":
         above, below = (_linear(release, arg) for arg in expr.args)
@@ -103,11 +104,11 @@ _LINEAR: dict[str, Callable[..., Linear | None]] = {
     "multiply": _product,
     "divide": _quotient,
 }
-"""The functions of combinations that can be combinations."""
+"""Functions that can map linear forms to a linear form."""
 
 
 def _of_slot(release: Release, slot: Slot) -> Linear | None:
-    """COUNT, or SUM; nothing else is linear."""
+    """Return the form of a COUNT or SUM; no other slot is linear."""
     place = slot.index - len(release.query.plan.keys)
     if place < 0:
         return None
@@ -116,7 +117,7 @@ def _of_slot(release: Release, slot: Slot) -> Linear | None:
 
 
 def form_interval(form: Linear | Ratio, release: Release, released: ReleasedValues, level: float) -> Bounds:
-    """Lower and upper ends for every released group."""
+    """Return lower and upper ends for every released group."""
     if isinstance(form, Linear):
         value, width = form.value(released.values), form.half_width(release, level)
         return value - width, value + width
@@ -131,15 +132,15 @@ def form_interval(form: Linear | Ratio, release: Release, released: ReleasedValu
 
 
 def _scale(form: Ratio, release: Release, level: float) -> float:
-    """What makes the noise above as wide as that below, so that quotients of both signs and all sizes lie between the
-    angles that widths are known at."""
+    """Return the factor that makes numerator and denominator noise equally wide, so that quotients of both signs and
+    all sizes lie between the angles with known widths."""
     above, below = (part.half_width(release, level) if part.weights else 0.0 for part in (form.above, form.below))
     scale = above / below if above and below else 1.0
     return scale if 0 < scale < math.inf else 1.0
 
 
 def _both(form: Ratio) -> tuple[tuple[int, ...], Floats, Floats]:
-    """The features of both sides, and the weights of each."""
+    """Return the features of both sides, and the weights of each."""
     places = tuple(dict.fromkeys((*form.above.weights, *form.below.weights)))
     above, below = ([part.weights.get(place, 0.0) for place in places] for part in (form.above, form.below))
     return places, np.array(above), np.array(below)
@@ -151,9 +152,9 @@ def _chunks(above: Floats, below: Floats, chords: Chords) -> Iterator[Bounds]:
 
 
 def _quotients(above: Floats, below: Floats, chords: Chords) -> Bounds:
-    """The quotients x = tan(a) that fit: |above cos(a) - below sin(a)| <= the half-width of that combination's noise
-    (Fieller's method with the exact law: for the true x the left side is noise alone). The hull of the set, with
-    infinite ends where it reaches -90 or 90 degrees."""
+    """Return the hull of the quotients x = tan(a) with |above cos(a) - below sin(a)| <= the half-width of that
+    combination's noise (Fieller's method with the exact law: for the true x the left side is only noise). Ends are
+    infinite where the set reaches -90 or 90 degrees."""
     angles = chords.angles
 
     def inside(angle: Floats) -> NDArray[np.bool_]:

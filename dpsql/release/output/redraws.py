@@ -1,8 +1,8 @@
-"""Noise drawn anew around what was released, by public laws: how far values that are computed of it may be off.
+"""Simulated intervals: noise redrawn around released values, by public laws.
 
-These draws are no part of any mechanism. They are post-processing of what is shown already: they read released values
-and public laws alone, are seeded by the released values, so that an answer that is given again has the same intervals,
-and stand in place of laws that are exact elsewhere. So doubles serve, and uniforms come from a hash (SHAKE-256).
+These draws are not part of any mechanism. They are post-processing: they read only released values and public laws, and
+replace exact laws where none are known. They are seeded by the released values, so that a repeated answer has the same
+intervals. Therefore doubles suffice, and uniforms come from a hash (SHAKE-256).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpsql.release.release import Release, ReleasedValues
 Floats = NDArray[np.float64]
 
 _LAPLACE = (CubeLaplace, ClassLaplace, SplitLaplace)
-"""Of noise for each group by itself."""
+"""Laws with separate noise for each group."""
 
 
 class Uniforms:
@@ -40,7 +40,7 @@ class Uniforms:
 
 
 def seed_of(*released: ReleasedValues) -> bytes:
-    """Of what was released."""
+    """Return a seed from the released values."""
     state = hashlib.sha256()
     for each in released:
         state.update(np.ascontiguousarray(each.values).tobytes())
@@ -49,8 +49,8 @@ def seed_of(*released: ReleasedValues) -> bytes:
 
 
 def can_be_redrawn(release: Release, released: ReleasedValues) -> bool:
-    """Whether its laws are known here, and its groups are all there are. Grouping sets that a text asks for have two
-    rows of one key, which SQL above may not tell apart."""
+    """Return whether the release's laws are known here and all groups are shown. With GROUPING SETS in the text, rows
+    of one key can repeat, and post-processing SQL may not distinguish them."""
     laws = [*(share.noise for share in release.shares), *(level.noise for level in release.levels.measured)]
     known = all(isinstance(noise, GaussianNoise) or type(noise) in _LAPLACE for noise in laws)
     told_apart = release.query.plan.apart or not release.levels.wanted
@@ -58,8 +58,8 @@ def can_be_redrawn(release: Release, released: ReleasedValues) -> bool:
 
 
 def redrawn(release: Release, released: ReleasedValues, factors: Floats) -> ReleasedValues:
-    """As many runs as there are factors, one after the other, each with all groups: noise of the release's laws, times
-    the run's factor, on what was released. Values that were drawn among points stay as they are."""
+    """Return one run per factor, in order, each with all groups: released values plus noise of the release's laws times
+    the factor. Selected points stay unchanged."""
     runs, groups, uniforms = len(factors), released.groups, Uniforms(seed_of(released))
     steps = np.zeros((len(release.coordinates), runs * groups))
     scaled = np.repeat(factors, groups)
@@ -77,8 +77,8 @@ def redrawn(release: Release, released: ReleasedValues, factors: Floats) -> Rele
 
 
 def _of_levels(levels: Levels, runs: int, uniforms: Uniforms) -> Floats:
-    """The noise of all rows of the answer, (noisy coordinates, runs * rows): the estimates are linear in what was
-    measured, so theirs is what they make of its noise."""
+    """Return the noise of all rows of the answer, (noisy coordinates, runs * rows). Estimates are linear in the
+    measurements, so their noise is the estimate of the measured noise."""
     many = len(levels.noisy)
     noisy = {}
     for level in levels.measured:
@@ -89,24 +89,24 @@ def _of_levels(levels: Levels, runs: int, uniforms: Uniforms) -> Floats:
 
 
 def ends(numbers: Floats, level: float, uniforms: Uniforms) -> tuple[Floats, Floats]:
-    """The ends of intervals of this level, one for each column of `numbers`, which are draws of it.
+    """Return the ends of intervals of this level, one for each column of `numbers`, which holds its draws.
 
-    Of whole numbers there need be no two that hold it with just this probability: differences of two counts lie within
-    4 with .94, and within 5 with .98. So where several draws are alike at an end, a uniform decides whether they belong
-    to it (W. L. Stevens, "Fuzzy Distributions", Biometrika 37, 1950): the mean of the probabilities is `level`. The
-    end of what comes once is between two of them, and one of these is taken by the same rule.
-    """
+    For integers no two ends may have exactly this probability: differences of two counts lie within 4 with .94, and
+    within 5 with .98. So if several draws are equal to an end, a uniform decides whether they are included (W. L.
+    Stevens, "Fuzzy Distributions", Biometrika 37, 1950): the mean of the probabilities is `level`. The end among
+    distinct draws lies between two of them, and one of these is taken by the same rule."""
     ordered = np.sort(numbers, axis=0)
     low, high = (_end(each, level, uniforms) for each in (ordered, -ordered[::-1]))
-    crossed = low > -high  # both ends are in one place that holds nearly all
+    crossed = low > -high  # nearly all draws are equal
     return np.where(crossed, ordered[len(ordered) // 2], low), np.where(crossed, ordered[len(ordered) // 2], -high)
 
 
 def _end(ordered: Floats, level: float, uniforms: Uniforms) -> Floats:
-    """The lower end, of draws in order: were the true value one of them, it would be below with (1 - level) / 2."""
+    """Return the lower end of sorted draws: if the true value is one of them, it is below with probability (1 - level)
+    / 2."""
     draws, cells = ordered.shape
     rank = (draws + 1) * (1 - level) / 2 + uniforms.draw(cells)
-    below = np.clip(rank.astype(np.int64), 1, draws)  # how many draws are left out, with the end itself
+    below = np.clip(rank.astype(np.int64), 1, draws)  # number of excluded draws, including the end
     end = ordered[below - 1, np.arange(cells)]
     alike = np.isclose(ordered, end, rtol=1e-9, atol=0)
     fewer = (~alike & (ordered < end)).sum(axis=0)
@@ -116,13 +116,13 @@ def _end(ordered: Floats, level: float, uniforms: Uniforms) -> Floats:
 
 
 def _noise(noise: Any, many: int, cells: int, uniforms: Uniforms) -> Floats:
-    """Noise of a share in steps, shape (coordinates, cells)."""
+    """Return noise of a share in steps, shape (coordinates, cells)."""
     if isinstance(noise, GaussianNoise):
         angle, length = 2 * np.pi * uniforms.draw(many, cells), np.sqrt(-2 * np.log(uniforms.draw(many, cells)))
         return np.asarray(np.rint(np.sqrt(float(noise.variance)) * length * np.cos(angle)))
     if isinstance(noise, SplitLaplace) or many == 1:
         sizes = (np.floor(-noise.scale * np.log(uniforms.draw(many, cells))) for _ in range(2))
-        return np.asarray(np.subtract(*sizes))  # of two geometric variables: discrete Laplace
+        return np.asarray(np.subtract(*sizes))  # the difference of two geometric variables is discrete Laplace
     steps = np.zeros((many, cells))
     classes = np.array(noise.classes if isinstance(noise, ClassLaplace) else [0] * many)
     for each in np.unique(classes):
@@ -132,6 +132,6 @@ def _noise(noise: Any, many: int, cells: int, uniforms: Uniforms) -> Floats:
 
 
 def _in_cube(scale: float, many: int, cells: int, uniforms: Uniforms) -> Floats:
-    """Uniform in a cube whose size is Gamma distributed (Hardt, Talwar, STOC 2010, section 4)."""
+    """Return points uniform in a cube with Gamma distributed size (Hardt, Talwar, STOC 2010, section 4)."""
     size = -scale * np.log(uniforms.draw(many + 1, cells)).sum(axis=0)
     return np.asarray(np.rint((2 * uniforms.draw(many, cells) - 1) * size))

@@ -1,6 +1,6 @@
-"""HAVING, ORDER BY, LIMIT and the SELECT list over released values. Post-processing: free, and blind to the data.
+"""HAVING, ORDER BY, LIMIT and the SELECT list over released values. Post-processing: free, and independent of the data.
 
-Theory: post-processing keeps differential privacy (Dwork, Roth 2014, proposition 2.1).
+Theory: post-processing preserves differential privacy (Dwork, Roth 2014, proposition 2.1).
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ Read = Callable[[Any], Vector]
 class Answer:
     """The rows to show: a name, type and vector for each output.
 
-    `groups` says which released group each row is, and `exprs` what each output is over the released slots, for the
-    noise intervals; None for outputs that later stages have computed, which are among `noisy` where they are made of
-    values with noise. `given`: what the rows' being shown says of their noise. `too_large`: columns of whole numbers
-    some of which a later stage could not compute with.
-    """
+    `groups`: the released group of each row; `exprs`: each output as an expression over the released slots, for the
+    noise intervals. It is None for outputs computed by later stages, which are in `noisy` if they depend on noisy
+    values. `given`: the condition that the rows are shown. `too_large`: columns with integers too large for a later
+    stage."""
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
@@ -58,17 +57,17 @@ class Answer:
         return len(self.groups)
 
     def at(self, places: Places) -> Answer:
-        """These rows."""
+        """Return the answer with these rows."""
         vectors = tuple(vector.at(places) for vector in self.vectors)
         return replace(self, vectors=vectors, groups=self.groups[places])
 
     def meaning(self, column: Column) -> Expr | None:
-        """What a column is over the released slots; None for what a later stage has computed."""
+        """Return a column as an expression over the released slots; None if a later stage computed it."""
         return self.exprs[self.names.index(column.name)]
 
 
 def finish(release: Release, released: ReleasedValues) -> Answer:
-    """The answer's rows, in order."""
+    """Return the answer's rows, in order."""
     with np.errstate(all="ignore"):
         return _finish(release, released)
 
@@ -102,8 +101,8 @@ def _finish(release: Release, released: ReleasedValues) -> Answer:
 
 
 def in_listed_order(key: GroupKey, vector: Vector) -> Vector:
-    """A key's values as their places in its declared list, or of CASE among its branches: rows are in that order where
-    the text has no ORDER BY. NULL that is not listed is last. Of other keys the values themselves."""
+    """Return a key's values as their places in its declared list, or for CASE among its branches: the order of rows
+    without ORDER BY. Unlisted NULL is last. Other keys keep their values."""
     listed = key.values if key.listed else branch_values(key.expr)
     if listed is None:
         return vector
@@ -118,7 +117,7 @@ def in_listed_order(key: GroupKey, vector: Vector) -> Vector:
 
 
 def branch_values(expr: Expr) -> tuple[object, ...] | None:
-    """The constants that CASE gives, in the order of its branches; None of other expressions."""
+    """Return the constants of CASE, in the order of its branches; None for other expressions."""
     if not isinstance(expr, Call) or expr.function.name != "case":
         return None
     values = [*expr.args[1::2], *expr.args[-1:]]
@@ -127,17 +126,17 @@ def branch_values(expr: Expr) -> tuple[object, ...] | None:
 
 
 def _given(release: Release) -> ShownCondition:
-    """What the threshold and HAVING say of rows that are shown: it follows from laws and the text."""
+    """Return the condition that threshold and HAVING place on shown rows; it follows from laws and the text."""
     return threshold_of(release).further(*conditions(release, release.query.finish.having, *of_having(release)))
 
 
 def _noisy(release: Release) -> frozenset[str]:
-    """The outputs with chance in them."""
+    """Return the outputs with randomness."""
     return frozenset(each.name for each in release.query.finish.outputs if is_noisy(release, each.expr))
 
 
 def ranked(release: Release, given: ShownCondition, finish_: Finish, rows: int, meaning: Meaning) -> ShownCondition:
-    """What an order and a limit, or DISTINCT, say of the rows that are shown, out of so many."""
+    """Return the condition for shown rows after an order and a limit, or DISTINCT, on so many rows."""
     by: frozenset[int] = frozenset()
     shown = [each.expr for each in finish_.outputs]
     if finish_.distinct and not _all_keys(release, shown, meaning):
@@ -148,7 +147,7 @@ def ranked(release: Release, given: ShownCondition, finish_: Finish, rows: int, 
 
 
 def _all_keys(release: Release, shown: list[Expr], meaning: Meaning) -> bool:
-    """Whether rows that differ look different: DISTINCT then leaves none out."""
+    """Return whether distinct rows look different: DISTINCT then drops none."""
     held = [meaning(each) if isinstance(each, Column) else each for each in shown]
     names = {each.index for each in held if isinstance(each, Slot)}
     return not release.levels.wanted and names >= set(range(len(release.query.plan.keys)))
@@ -159,8 +158,8 @@ def _no_column(_column: Column) -> Expr | None:
 
 
 def arranged(answer: Answer, finish_: Finish, places: Places, keys: list[Vector], terms: Sequence[Vector]) -> Answer:
-    """The rows `places` of an answer in the order asked for, by the values of its terms, without doubles where
-    DISTINCT, cut to the limit. Ties are in the order of the keys, and without keys as the rows came."""
+    """Return the rows `places` of an answer ordered by the values of its terms, without duplicates for DISTINCT, cut to
+    the limit. Ties are in the order of the keys, and without keys in the order of the rows."""
     by = [
         (vector.at(places), term.descending, term.nulls_first)
         for vector, term in zip(terms, finish_.order, strict=True)
@@ -173,7 +172,7 @@ def arranged(answer: Answer, finish_: Finish, places: Places, keys: list[Vector]
 
 
 def _firsts(answer: Answer, places: Places) -> Places:
-    """Of rows that look the same, the first."""
+    """Return the first of each set of equal rows."""
     cells = [[*zip(v.values.tolist(), v.where_valid().tolist(), strict=True)] for v in answer.at(places).vectors]
     rows = [tuple(cell if valid else None for cell, valid in row) for row in zip(*cells, strict=True)]
     seen: dict[object, int] = {}
@@ -183,7 +182,7 @@ def _firsts(answer: Answer, places: Places) -> Places:
 
 
 def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> Places:
-    """The rows for which a condition is true. computed: its values."""
+    """Return the rows for which a condition is true. computed: evaluates it."""
     if condition is None:
         return np.arange(size)
     verdict = computed(condition, size=size)
@@ -191,7 +190,7 @@ def kept(condition: Expr | None, computed: Callable[..., Vector], size: int) -> 
 
 
 def slot_vectors(release: Release, released: ReleasedValues) -> list[Vector]:
-    """Keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
+    """Return keys and unrounded aggregates, by slot index; GROUPING of the keys from the end."""
     below = empty_below(release, released.groups)
     values = [estimate(each, released.values, least) for each, least in zip(release.estimates, below, strict=True)]
     for place in release.meaningless:
@@ -203,7 +202,7 @@ def slot_vectors(release: Release, released: ReleasedValues) -> list[Vector]:
 
 
 Whole = Mapping[Slot, tuple[int, ...] | None]
-"""The aggregates that are shown as whole numbers; with these, where they are too large for doubles."""
+"""The aggregates that are shown as integers, with their values if these are too large for doubles."""
 
 
 def whole_of(release: Release, released: ReleasedValues) -> Whole:
@@ -218,7 +217,7 @@ def _reader(release: Release, released: ReleasedValues, slots: list[Vector], giv
         if isinstance(leaf, Slot):
             return slots[leaf.index]
         bounds = interval(release, released, leaf.expr, leaf.level, given)
-        assert bounds is not None  # the binder gives these over aggregates only
+        assert bounds is not None  # the binder allows these over aggregates only
         if isinstance(leaf, IntervalEnd):
             return _finite(outward(*bounds)[leaf.upper])
         kind, vector = shown_output(release, released, leaf.expr, read, whole_of(release, released))
@@ -228,13 +227,13 @@ def _reader(release: Release, released: ReleasedValues, slots: list[Vector], giv
 
 
 def _finite(values: NDArray[np.float64]) -> Vector:
-    """An end of an interval; NULL where there is none."""
+    """Return an end of an interval; NULL if it is infinite."""
     known = np.isfinite(values)
     return Vector(values) if known.all() else Vector(np.where(known, values, 0.0), known)
 
 
 def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bool) -> Vector:
-    """Values with their noise intervals, in the form of GoogleSQL's report_format JSON."""
+    """Return values with their noise intervals, in the form of GoogleSQL's report_format JSON."""
     texts = []
     cells = zip(vector.values.tolist(), vector.where_valid().tolist(), *(ends.tolist() for ends in bounds), strict=True)
     for value, valid, low, high in cells:
@@ -248,7 +247,7 @@ def _reports(vector: Vector, bounds: tuple[Any, Any], level: float, *, whole: bo
 def shown_output(
     release: Release, released: ReleasedValues, expr: Expr, read: Read, whole: Whole
 ) -> tuple[Type, Vector]:
-    """Whole numbers are shown as such: rounded once, and exact to the last digit."""
+    """Return type and values of an output. Integers are rounded once, and exact to the last digit."""
     if unfiltered(expr).wide:
         return Type.INTEGER, numbers_of(expr, evaluate(expr, read, released.groups))
     integers = whole.get(expr) if isinstance(expr, Slot) else None
@@ -264,6 +263,6 @@ def shown_output(
 
 
 def _ordered(expr: Expr, read: Read, size: int, whole: Whole) -> Vector:
-    """What rows are ordered by: unrounded values, save where doubles cannot tell them apart."""
+    """Return the sort key of rows: unrounded values, except where doubles cannot distinguish them."""
     integers = whole.get(expr) if isinstance(expr, Slot) else None
     return numbers_of(expr, evaluate(expr, read, size)) if integers is None else Vector(as_array(integers))

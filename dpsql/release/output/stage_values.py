@@ -1,5 +1,6 @@
-"""Expressions over an answer's rows. What was released may be larger than arithmetic on whole numbers goes: a number
-that is, is passed on as it is and compared with constants, and whatever else is computed of it is NULL."""
+"""Expressions over an answer's rows. Released integers may exceed the range of integer arithmetic. Such a number is
+passed on and compared with constants unchanged; anything else computed from it is NULL.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import Interval
 
 At = Callable[[Column | Slot], Vector]
-"""The values of a column of the rows, or of a group's key or aggregate."""
+"""Returns the values of a column of the rows, or of a group's key or aggregate."""
 
 _WITH_CONSTANTS = ("lt", "le", "gt", "ge", "eq", "ne", "distinct", "not_distinct", "in")
 
 
 def value(expr: Expr, at: At, size: int) -> Vector:
-    """An expression's values. A column alone is as it was shown, however large its numbers are."""
+    """Return an expression's values. A single column is returned as shown, however large its numbers are."""
     if isinstance(expr, Column | Slot):
         return at(expr)
     vector = evaluate(expr, lambda leaf: held(at(leaf), limits_of(leaf)), size)
@@ -31,18 +32,18 @@ def value(expr: Expr, at: At, size: int) -> Vector:
 
 
 def too_large(expr: Expr, at: At) -> frozenset[str]:
-    """The columns some of whose whole numbers are too large for what is computed of them."""
+    """Return the columns with integers too large for the expressions computed from them."""
     leaves = () if isinstance(expr, Column | Slot) else _computed_with(expr)
     return frozenset(leaf.name for leaf in leaves if _beyond(at(leaf), limits_of(leaf)).any())
 
 
 def limits_of(leaf: Column | Slot) -> Interval:
-    """Within what whole numbers are computed with."""
+    """Return the range in which integers are computed with."""
     return leaf.fact.range if isinstance(leaf, Column) and leaf.type is Type.INTEGER else INTEGERS
 
 
 def held(vector: Vector, limits: Interval) -> Vector:
-    """Whole numbers held within limits, in 64 bits; anything else as it is."""
+    """Clamp integers to limits, in 64 bits; leave other values unchanged."""
     if not _whole(vector):
         return vector
     lower, upper = int(limits.lower), int(limits.upper)
@@ -64,8 +65,8 @@ def _whole(vector: Vector) -> bool:
 
 
 def _computed_with(expr: Expr) -> Iterator[Column | Slot]:
-    """The columns whose numbers matter to the last digit. Held within their limits, they still compare as they are with
-    a constant between these, and are no more NULL than before."""
+    """Yield the columns whose exact values matter. Other columns, after clamping, still compare the same with a
+    constant within the limits, and are NULL for the same rows."""
     if isinstance(expr, Column | Slot):
         yield expr
     elif isinstance(expr, Call) and not _compares(expr):

@@ -1,4 +1,4 @@
-"""SELECTs over an answer's rows: free post-processing, exact, with every aggregate over what was released."""
+"""SELECTs over an answer's rows: free and exact post-processing, with aggregates over released values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpsql.schema.columns import Type
 
 
 def run_stages(release: Release, answer: Answer) -> Answer:
-    """The answer after each of the query's stages in turn."""
+    """Return the answer after all of the query's stages."""
     with np.errstate(all="ignore"):
         return reduce(partial(_run, release), release.query.stages, answer)
 
@@ -50,7 +50,7 @@ def _run(release: Release, answer: Answer, stage: Stage) -> Answer:
     slots = [*keys, *(_aggregate(each, rows, codes, size) for each in stage.aggregations)]
 
     def of_slot(slot: Column | Slot) -> Vector:
-        assert isinstance(slot, Slot)  # of groups there is nothing else
+        assert isinstance(slot, Slot)  # groups have only slots
         return slots[slot.index]
 
     alone = partial(value, at=of_slot, size=size)
@@ -64,7 +64,7 @@ def _run(release: Release, answer: Answer, stage: Stage) -> Answer:
 
 
 def _expressions(finish: Finish) -> list[Expr]:
-    """All that a finish computes."""
+    """Return all expressions of a finish."""
     having = [] if finish.having is None else [finish.having]
     return [*having, *(each.expr for each in finish.outputs), *(each.expr for each in finish.order)]
 
@@ -74,8 +74,8 @@ def _reads(expr: Expr, names: frozenset[str]) -> bool:
 
 
 def _noisy_groups(release: Release, answer: Answer, stage: Stage) -> frozenset[str]:
-    """The outputs with chance in them, of a stage that groups: keys and aggregates of noisy values, and all aggregates
-    where chance decided which rows there are."""
+    """Return the random outputs of a stage that groups: keys and aggregates of noisy values, and all aggregates if
+    noise selected the rows."""
     given = answer.given
     chance = release.hides or given.chosen_rows
     chance = chance or (stage.where is not None and _reads(stage.where, answer.noisy))
@@ -90,7 +90,7 @@ def _noisy_groups(release: Release, answer: Answer, stage: Stage) -> frozenset[s
 
 
 def _shown_columns(release: Release, answer: Answer) -> Reader:
-    """How columns that are passed on would show other released values."""
+    """Return a reader that shows carried columns for other released values."""
 
     def reader(released: ReleasedValues) -> Callable[[Slot | Column], Vector]:
         slots = of_having(release)[1](released)
@@ -98,7 +98,7 @@ def _shown_columns(release: Release, answer: Answer) -> Reader:
         def read(leaf: Slot | Column) -> Vector:
             assert isinstance(leaf, Column)  # stages are over columns
             expr = answer.meaning(leaf)
-            assert expr is not None  # windows are of those
+            assert expr is not None  # windows use only carried columns
             kind, vector = shown_output(release, released, expr, slots, whole_of(release, released))
             return held(vector, limits_of(leaf)) if kind is Type.INTEGER else vector
 
@@ -108,13 +108,13 @@ def _shown_columns(release: Release, answer: Answer) -> Reader:
 
 
 def _columns(answer: Answer) -> Callable[[Any], Vector]:
-    """The columns of an answer by name."""
+    """Return the columns of an answer by name."""
     by_name = dict(zip(answer.names, answer.vectors, strict=True))
     return lambda column: by_name[column.name]
 
 
 def _carried(answer: Answer, stage: Stage) -> tuple[Expr | None, ...]:
-    """What outputs are over the released slots: columns that are passed on keep their noise intervals."""
+    """Return outputs as expressions over the released slots: carried columns keep their noise intervals."""
     known = dict(zip(answer.names, answer.exprs, strict=True))
     return tuple(known[o.expr.name] if isinstance(o.expr, Column) else None for o in stage.finish.outputs)
 
@@ -128,7 +128,7 @@ def _select(stage: Stage, vectors: tuple[Vector, ...], groups: Places, exprs: tu
 
 
 def _grouped(rows: Answer, keys: tuple[Expr, ...]) -> tuple[NDArray[np.int64], list[Vector], int]:
-    """A group number for each row, the keys of each group in ascending order, and how many groups there are."""
+    """Return a group number for each row, the keys of each group in ascending order, and the number of groups."""
     if not keys:
         return np.zeros(len(rows), dtype=np.int64), [], 1
     vectors = [value(key, _columns(rows), len(rows)) for key in keys]
@@ -148,11 +148,11 @@ def _cells(vector: Vector) -> list[Any]:
 
 
 def _aggregate(each: Aggregation, rows: Answer, codes: NDArray[np.int64], size: int) -> Vector:
-    """One exact aggregate, a cell for each group; NULL where a group has no value, save for COUNT."""
+    """Return one exact aggregate, a cell for each group; NULL if a group has no value, except for COUNT."""
     argument = each.argument
     groups = _cells_of_groups(argument, rows, codes, size)
     function, kind = each.kind, each.exact_type
-    assert function.of_cells is not None  # others are refused over answers
+    assert function.of_cells is not None  # other aggregates are refused over answers
     found = [function.of_cells(group, kind) if group else function.of_nothing for group in groups]
     cells: list[Any] = [blank(kind) if cell is None else cell for cell in found]
     values: Any = as_array(tuple(cells)) if kind is Type.INTEGER else np.array(cells, dtype=DTYPES[kind])
@@ -161,7 +161,7 @@ def _aggregate(each: Aggregation, rows: Answer, codes: NDArray[np.int64], size: 
 
 
 def _cells_of_groups(argument: Expr | None, rows: Answer, codes: NDArray[np.int64], size: int) -> list[list[Any]]:
-    """What is aggregated of each group: the argument's values that are not NULL, or something for every row."""
+    """Return the aggregated values of each group: the argument's non-NULL values, or a placeholder for every row."""
     groups: list[list[Any]] = [[] for _ in range(size)]
     cells = [0] * len(rows) if argument is None else _cells(value(argument, _columns(rows), len(rows)))
     for code, cell in zip(codes.tolist(), cells, strict=True):

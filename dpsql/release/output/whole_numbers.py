@@ -1,10 +1,10 @@
-"""Whole numbers in answers: counts, sums of whole numbers, and what is added and subtracted of these.
+"""Integers in answers: counts, sums of integers, and sums and differences of these.
 
-Every aggregate is rounded once, and expressions over it are computed from the rounded values, so that what is shown
-adds up. The levels of ROLLUP, CUBE and GROUPING SETS are rounded along their cells: the number of a cell is the rounded
-sum up to it, less the rounded sum before it. So the sum of cells in a row is less than 1 from its estimate, and a level
-of such sums is made of whole numbers that add up. A level whose cells lie apart is added up from the numbers of a finer
-one. All of it is post-processing of noisy values.
+Every aggregate is rounded once, and expressions over it are computed from the rounded values, so that the shown values
+add up. The levels of ROLLUP, CUBE and GROUPING SETS are rounded along their cells: the number of a cell is the rounded
+sum up to it, less the rounded sum before it. So the sum of consecutive cells is less than 1 from its estimate, and a
+level of such sums consists of integers that add up. A level whose cells are not consecutive is summed from a finer one.
+All of it is post-processing of noisy values.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Read = Callable[[Any], Vector]
 GroupingSet = tuple[int, ...]
 
 _UP = 0.5 + 2.0**-20
-"""Halves are rounded up, with room for what doubles lose: one sum, added up in two ways, is rounded alike."""
+"""Rounds halves up, with tolerance for double rounding: one sum, computed in two ways, is rounded alike."""
 _LARGEST = 2.0**52
 _SLACK = 2.0**-20
-"""An end that is a whole number stays one, whatever doubles lose."""
+"""Keeps integer ends unchanged despite double rounding."""
 
 
 def whole_slots(release: Release) -> frozenset[Slot]:
-    """The aggregates that are shown as whole numbers."""
+    """Return the aggregates that are shown as integers."""
     slots = release.query.slots[len(release.query.plan.keys) :]
     pairs = zip(slots, release.estimates, strict=True)
     return frozenset(slot for slot, each in pairs if each.whole or (each.unrounded and is_integer(each)))
@@ -51,7 +51,7 @@ def _adds_up(each: Estimate) -> bool:
 
 
 def rounded_slot(release: Release, released: ReleasedValues, slot: Slot) -> Floats:
-    """The whole numbers of an aggregate, for all released groups."""
+    """Return the integers of an aggregate, for all released groups."""
     place = slot.index - len(release.query.plan.keys)
     each = release.estimates[place]
     values = estimate(each, released.values).values
@@ -60,7 +60,8 @@ def rounded_slot(release: Release, released: ReleasedValues, slot: Slot) -> Floa
 
 
 def rounded_vector(release: Release, released: ReleasedValues, expr: Expr, read: Read) -> Vector:
-    """A whole expression, computed from rounded aggregates: whole doubles, NULL where there is no number."""
+    """Return an integer expression, computed from rounded aggregates: integer-valued doubles, NULL if there is no
+    number."""
     whole = whole_slots(release)
     rounded: dict[Slot, Vector] = {}
     for part in walk(expr):
@@ -72,19 +73,20 @@ def rounded_vector(release: Release, released: ReleasedValues, expr: Expr, read:
 
 
 def whole_vector(vector: Vector) -> Vector:
-    """Whole numbers of an expression that was computed in doubles; NULL where there is no number."""
+    """Round an expression that was computed in doubles; NULL if there is no number."""
     values = np.rint(vector.values.astype(np.float64))
     known = vector.where_valid() & np.isfinite(values)
     return Vector(np.where(known, values, 0.0), None if known.all() else known)
 
 
 def as_type(vector: Vector, kind: Type) -> Vector:
-    """Whole doubles as the type that they are shown as."""
+    """Convert integer-valued doubles to the type that they are shown as."""
     return Vector(as_integers(vector.values), vector.valid) if kind is Type.INTEGER else vector
 
 
 def rounding_error(release: Release, expr: Expr) -> float | None:
-    """The largest distance between the number shown and its estimate; None for an expression that is not rounded."""
+    """Return the largest distance between the number shown and its estimate; None for an expression that is not
+    rounded."""
     whole = whole_slots(release)
     if _has_own_law(release, expr, whole) or whole_type(expr, whole) is None:
         return None
@@ -112,7 +114,7 @@ def _has_own_law(release: Release, expr: Expr, whole: AbstractSet[Slot]) -> bool
 def interval_around(
     release: Release, released: ReleasedValues, expr: Expr, bounds: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """An interval as it is around what is shown, where that is a whole number that was rounded."""
+    """Return the interval around the shown value, if that is a rounded integer."""
     whole = whole_slots(release)
     first = len(release.query.plan.keys)
     if (
@@ -123,7 +125,7 @@ def interval_around(
         return bounds
     slots = [part for part in walk(expr) if isinstance(part, Slot) and part not in whole]
     if any(part.index >= first for part in slots):
-        return bounds  # values that were chosen
+        return bounds  # selected values
 
     def read(leaf: Slot) -> Vector:
         if leaf.index >= 0:
@@ -136,14 +138,14 @@ def interval_around(
 
 
 def around_shown(bounds: tuple[Floats, Floats], shown: Vector, *, even: bool = False) -> tuple[Floats, Floats]:
-    """Intervals of whole exact values, around the whole numbers that are shown.
+    """Return intervals of exact integers, around the shown integers.
 
-    Proof that the level stays: a whole number t within low..high has shown - t <= shown - low, and so at most the whole
-    part of that, as both are whole; likewise above. So the new ends hold every whole number that the old ones hold,
-    whatever made these. even: the new ends are as far from the number on both sides, where the old ones nearly are."""
+    Proof that the level is kept: an integer t in low..high has shown - t <= shown - low, and so at most its integer
+    part, as shown and t are integers; likewise above. So the new ends contain every integer that the old ones contain,
+    whatever their origin. even: the new ends are symmetric where the old ones nearly are."""
     low, high = bounds
     values = shown.values.astype(np.float64)
-    with np.errstate(invalid="ignore"):  # of ends without an end
+    with np.errstate(invalid="ignore"):  # infinite ends
         below = np.maximum(np.floor(values - low + _SLACK), 0)
         above = np.maximum(np.floor(high - values + _SLACK), 0)
         symmetric = even & (np.abs((low + high) / 2 - values) <= 1)
@@ -156,7 +158,7 @@ def around_shown(bounds: tuple[Floats, Floats], shown: Vector, *, even: bool = F
 
 
 def rounded_levels(levels: Levels, values: Floats) -> Floats:
-    """Whole numbers for the rows of all levels, one level after the other, which may be there several times over."""
+    """Return integers for the rows of all levels, one level after the other; the rows may be repeated."""
     rows = [*levels.rows()]
     size = rows[-1][1].stop if rows else 0
     if not size or len(values) % size or float(np.abs(values).sum()) >= _LARGEST:
@@ -175,7 +177,7 @@ def rounded_levels(levels: Levels, values: Floats) -> Floats:
 
 
 def _largest_error(levels: Levels) -> float:
-    """The largest distance between a rounded number of any level and its estimate."""
+    """Return the largest distance between a rounded number of any level and its estimate."""
     errors: dict[GroupingSet, float] = {}
     for keys, finer, order in _ways({keys for keys, _ in levels.rows()}):
         apart = math.prod(levels.sizes[key] for key in finer or () if key not in keys)
@@ -184,8 +186,8 @@ def _largest_error(levels: Levels) -> float:
 
 
 def _ways(sets: Collection[GroupingSet]) -> Iterator[tuple[GroupingSet, GroupingSet | None, GroupingSet | None]]:
-    """Each grouping set, finer ones first: a finer set, and the order of keys along which its own cells are rounded.
-    The order is None where the set is added up from the finer one."""
+    """Yield each grouping set, finer ones first, with a finer set, and the order of keys along which its cells are
+    rounded. The order is None if the set is summed from the finer one."""
     before: list[GroupingSet] = []
     for keys in sorted(sorted(sets), key=len, reverse=True):
         finer = next((other for other in before if set(keys) < set(other)), None)
@@ -196,13 +198,13 @@ def _ways(sets: Collection[GroupingSet]) -> Iterator[tuple[GroupingSet, Grouping
 
 
 def _order(keys: GroupingSet, levels: Collection[GroupingSet]) -> GroupingSet:
-    """The keys, those of most coarser levels first: the cells of these then stand in a row."""
+    """Return the keys, those of most coarser levels first: the cells of these levels are then consecutive."""
     within = [each for each in levels if set(each) <= set(keys)]
     return tuple(sorted(keys, key=lambda key: (-sum(key in each for each in within), key)))
 
 
 def _along(levels: Levels, table: Floats, keys: GroupingSet, order: GroupingSet) -> Floats:
-    """The cells of a level, rounded along this order of its keys."""
+    """Round the cells of a level along this order of its keys."""
     shape = [levels.sizes[key] for key in keys]
     axes = [1 + keys.index(key) for key in order]
     turned = table.reshape(-1, *shape).transpose(0, *axes)
@@ -213,7 +215,7 @@ def _along(levels: Levels, table: Floats, keys: GroupingSet, order: GroupingSet)
 
 
 def _added_up(levels: Levels, table: Floats, finer: GroupingSet, keys: GroupingSet) -> Floats:
-    """A level from the numbers of a finer one."""
+    """Return a level from the numbers of a finer one."""
     cells = table.reshape(-1, *(levels.sizes[key] for key in finer))
     others = tuple(1 + place for place, key in enumerate(finer) if key not in keys)
     summed: Floats = cells.sum(axis=others)
@@ -221,7 +223,7 @@ def _added_up(levels: Levels, table: Floats, finer: GroupingSet, keys: GroupingS
 
 
 def as_integers(values: Array) -> Array:
-    """Whole doubles as integers of 64 bits, or Python's."""
+    """Return integer-valued doubles as 64-bit integers, or Python's."""
     rounded = np.rint(values)
     if len(rounded) and float(np.abs(rounded).max()) >= 2.0**63:
         return np.array([int(value) for value in rounded], dtype=object)
