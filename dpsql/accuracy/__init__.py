@@ -1,10 +1,10 @@
-"""How far noise reaches: the bounds that papers prove and the exact values, side by side.
+"""Error bounds of noise: the bounds proved in papers next to the exact values.
 
     from dpsql.accuracy import laplace
     laplace(epsilon=1, k=16, beta=0.05)      # Bound(paper=5.77, exact=5.74)
 
-A `Bound` is a distance that is exceeded with probability at most beta. Everything here follows from public numbers
-alone (scales, epsilons, how many answers), but for `choice`, which is for the owner: it takes exact utilities.
+A `Bound` is a distance that is exceeded with probability at most beta. All functions use only public numbers (scales,
+epsilons, numbers of answers), except `choice`, which is for the data owner: it takes exact utilities.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The public functions, imported when the first is asked for: a query needs this folder, and none of them."""
+    """Import the public functions on first use: queries need this package, but none of them."""
     if name in __all__:
         return getattr(import_module("dpsql.accuracy.bounds"), name)
     raise AttributeError(f"module 'dpsql.accuracy' has no attribute {name!r}")

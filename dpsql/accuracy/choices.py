@@ -1,8 +1,8 @@
-"""The probabilities of the mechanisms in `exponential`, and how far a choice falls short.
+"""Selection probabilities of the mechanisms in `exponential`, and the gaps of their selections.
 
 Floats, for explanations and tests; the draws themselves use none of this. Gaps are integers >= 0 with minimum 0, shape
-(candidates,); laws are probabilities of that shape. Given the gaps of private data they are private too: only what
-takes a number of candidates alone (`worst_gap`, `textbook_gap`) may be shown to an analyst.
+(candidates,); laws are probabilities of that shape. Results from the gaps of private data are private: only functions
+of the number of candidates (`worst_gap`, `textbook_gap`) may be shown to an analyst.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ _BATCH = 2**20
 
 
 def exponential_law(gaps: IntArray, rate: Fraction) -> FloatArray:
-    """P(i) = exp(-rate gap_i) / sum_j exp(-rate gap_j)."""
+    """Return P(i) = exp(-rate gap_i) / sum_j exp(-rate gap_j)."""
     weights = _acceptances(gaps, rate)
     return np.asarray(weights / weights.sum())
 
 
 def permute_and_flip_law(gaps: IntArray, rate: Fraction) -> FloatArray:
-    """P(i) = p_i integral_0^1 prod_(j != i) (1 - p_j s) ds, p_j = exp(-rate gap_j) (proof: `permute_and_flip`).
+    """Return P(i) = p_i integral_0^1 prod_(j != i) (1 - p_j s) ds, p_j = exp(-rate gap_j) (proof: `permute_and_flip`).
 
-    Every factor is positive, so nothing cancels, unlike in sums over subsets. By Gauss's rule of 32 nodes on 8 panels,
-    exact for the polynomial if there are at most 64 candidates. For more the integrand is below exp(-S s), S the sum
-    of the other p_j, and the panels end where that is exp(-60).
-    """
+    Every factor is positive, so nothing cancels, unlike in sums over subsets. Gauss's rule of 32 nodes on 8 panels is
+    exact for the polynomial of at most 64 candidates. For more, the integrand is below exp(-S s), S the sum of the
+    other p_j, and the panels end where that is exp(-60)."""
     p = _acceptances(gaps, rate)
     end = min(1.0, _NEGLIGIBLE / max(float(p.sum()) - 1, 1e-9))
     places, shares = _rule()
@@ -59,7 +58,7 @@ def permute_and_flip_law(gaps: IntArray, rate: Fraction) -> FloatArray:
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[FloatArray, FloatArray]:
-    """Points of (0, 1) and their weights: Gauss's rule on each panel."""
+    """Return points of (0, 1) and their weights: Gauss's rule on each panel."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     points = (np.arange(_PANELS)[:, np.newaxis] + (nodes + 1) / 2) / _PANELS
     return points.reshape(-1), np.tile(weights / 2 / _PANELS, _PANELS)
@@ -71,55 +70,56 @@ def _acceptances(gaps: IntArray, rate: Fraction) -> FloatArray:
     return np.exp(-exponents(gaps, rate))
 
 
-# What a choice is worth, given the data
+# Gaps for given data
 
 
 def success_probability(gaps: IntArray, law: FloatArray) -> float:
-    """The probability that a best candidate is chosen."""
+    """Return the probability that a best candidate is selected."""
     return float(law[gaps == 0].sum())
 
 
 def expected_gap(gaps: IntArray, law: FloatArray) -> float:
-    """By how much the chosen candidate falls short of the best, on average."""
+    """Return the mean gap of the selected candidate."""
     return float((law * np.asarray(gaps, dtype=np.float64)).sum())
 
 
 def gap_exceeded(gaps: IntArray, law: FloatArray, beta: float) -> int:
-    """The least t with P(gap > t) <= beta."""
+    """Return the least t with P(gap > t) <= beta."""
     order = np.argsort(gaps, kind="stable")[::-1]
     beyond = np.cumsum(law[order])  # summed from the small ends
     within = np.flatnonzero(beyond > beta)
     return int(gaps[order[within[0]]]) if within.size else 0
 
 
-# What it is worth on the worst data
+# Gaps on the worst data
 
 
 def textbook_gap(candidates: int, rate: Fraction, beta: float) -> float:
-    """A gap that is exceeded with probability at most beta: ln(candidates / beta) / rate, which is (2 Delta / epsilon)
-    ln(k / beta) for rate = epsilon / (2 Delta) (Dwork, Roth 2014, corollary 3.12). The exact one is `worst_gap`."""
+    """Return a gap that is exceeded with probability at most beta: ln(candidates / beta) / rate, which is (2 Delta /
+    epsilon) ln(k / beta) for rate = epsilon / (2 Delta) (Dwork, Roth 2014, corollary 3.12). The exact one is
+    `worst_gap`."""
     return math.log(candidates / beta) / float(rate)
 
 
 def exponential_excess(candidates: int, rate: Fraction, t: int) -> float:
-    """The largest P(gap > t) of the exponential mechanism on any data.
+    """Return the largest P(gap > t) of the exponential mechanism on any data.
 
-    Candidates beyond t have weights of at most exp(-rate (t + 1)), one of gap 0 has weight 1. So with b of them the
-    probability is at most b w / (b w + 1), most for all but one: one candidate at gap 0, all others at t + 1.
-    """
+    Candidates beyond t have weights of at most exp(-rate (t + 1)), one with gap 0 has weight 1. So with b of them the
+    probability is at most b w / (b w + 1), which is largest for all but one: one candidate at gap 0, all others at t +
+    1."""
     others = (candidates - 1) * math.exp(-float(rate) * (t + 1))
     return others / (1 + others)
 
 
 def permute_and_flip_excess(candidates: int, rate: Fraction, t: int) -> float:
-    """The largest P(gap > t) of permute-and-flip on any data: again of one candidate at gap 0, all others at t + 1.
+    """Return the largest P(gap > t) of permute-and-flip on any data: again with one candidate at gap 0, all others at t
+    + 1.
 
-    The winner has the largest score with exponential noise added (`permute_and_flip`). Take the same noise for two
-    data. Raising a candidate beyond t to t + 1, or lowering one within t (other than a best one) to t + 1, keeps each
-    win of a candidate beyond t a win of such a one: the largest noisy score beyond t is no smaller, and that of the
-    others no greater. Then, with k candidates and p = exp(-rate (t + 1)), the best one wins with probability
-    integral_0^1 (1 - p s)^(k - 1) ds = (1 - (1 - p)^k) / (k p).
-    """
+    The winner has the largest score with exponential noise added (`permute_and_flip`). Take the same noise for two data
+    sets. Raise a candidate beyond t to t + 1, or lower one within t (other than a best one) to t + 1. If a candidate
+    beyond t won before, one still wins: the largest noisy score beyond t is no smaller, and that of the others no
+    greater. Then, with k candidates and p = exp(-rate (t + 1)), the best one wins with probability integral_0^1 (1 - p
+    s)^(k - 1) ds = (1 - (1 - p)^k) / (k p)."""
     k, p = candidates, math.exp(-float(rate) * (t + 1))
     if k * p > _SMALL:
         return max(0.0, 1 + math.expm1(k * math.log1p(-p)) / (k * p))
@@ -132,8 +132,8 @@ def permute_and_flip_excess(candidates: int, rate: Fraction, t: int) -> float:
 
 
 def worst_gap(excess: Callable[[int, Fraction, int], float], candidates: int, rate: Fraction, beta: float) -> int:
-    """The least t with P(gap > t) <= beta on any data of so many candidates, by `exponential_excess` or
-    `permute_and_flip_excess`, which fall with t."""
+    """Return the least t with P(gap > t) <= beta on any data with so many candidates, by `exponential_excess` or
+    `permute_and_flip_excess`, which decrease with t."""
     if candidates < 1 or rate <= 0 or not beta > 0:
         raise ValueError("there must be a candidate, and rate and beta positive")
     low, high = -1, 0  # the excess at low is above beta, at high not

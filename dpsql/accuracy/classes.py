@@ -1,8 +1,8 @@
 """Half-widths of combinations of coordinates in classes, whose noise is independent from class to class.
 
-Within a class the law on the cube is known (`widths`). A sum over classes is a convolution. Of counts on the integers
-it is exact. Else each class's part is rounded to a grid, which moves it by half a step at most: so the sum of the
-rounded parts, convolved exactly, tells the half-width to half a step for each class, which is added.
+Within a class the law on the cube is known (`widths`). A sum over classes is a convolution. For counts on the integers
+it is exact. Otherwise each class's part is rounded to a grid, which moves it by at most half a step. The exact
+convolution of the rounded parts thus gives the half-width up to half a step per class, which is added.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dpsql.core.mechanisms.noise import SplitLaplace
 Floats = NDArray[np.float64]
 
 _LARGEST_SCALE = 300.0
-"""Of noise on the integers whose law is summed; beyond, half a step is little."""
+"""The largest scale of integer noise whose law is summed; beyond it, half a step is negligible."""
 _FARTHEST = 34.0
-"""Scales beyond which the tail of a coordinate is left out, below 1e-14,"""
+"""The tail of a coordinate is cut off after this many scales, below 1e-14,"""
 _DEVIATIONS = 10.0
-"""and as many deviations of the sum."""
+"""plus this many standard deviations of the sum."""
 _SPARE = 1e-12
-"""More than what is left out, and the rounding of transforms, take."""
+"""An upper bound on the cut-off tails and the rounding of transforms."""
 _POINTS_OF_ONE, _POINTS = 2**15, 2**13
 _LEAST_WEIGHT = 1 / 256
 
 
 def half_widths(noise: ClassLaplace, rows: Sequence[int], weights: Floats, level: float) -> Floats:
-    """t with P(|sum of weights times coordinates| <= t) >= level, in lattice steps, for each of m combinations of the
-    coordinates at these rows; weights have shape (len(rows), m)."""
+    """Return t with P(|sum of weights times coordinates| <= t) >= level, in lattice steps, for each of m combinations
+    of the coordinates at these rows; weights have shape (len(rows), m)."""
     places: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         places.setdefault(noise.classes[row], []).append(place)
@@ -54,21 +54,21 @@ def half_widths(noise: ClassLaplace, rows: Sequence[int], weights: Floats, level
 
 
 def _of_counts(scale: float, weights: Floats, level: float) -> Floats:
-    """Of independent discrete Laplace noise: exact where weights are equal, else by the law on the line.
+    """Return half-widths of independent discrete Laplace noise: exact for equal weights, else by the law on the line.
 
     With a = exp(-1 / s) the discrete law has P(|X| >= k) = 2 a^k / (1 + a) = exp(-(k - d) / s) for d = s log(2 / (1 +
-    a)), 0 < d <= 1/2: |X| = k where the size of a Laplace value is in [k - d, k + 1 - d), so that both, with one sign,
+    a)), 0 < d <= 1/2: |X| = k where the size of a Laplace value is in [k - d, k + 1 - d). So both, with the same sign,
     differ by at most 1 - d."""
     sizes = np.abs(weights)
     if scale <= _LARGEST_SCALE and (sizes == sizes[0]).all():
         return np.asarray(sizes[0] * _of_equal_counts(scale, len(sizes), level))
     line = widths.half_widths(SplitLaplace(Fraction(scale), len(sizes)), sizes, level)
     spare = scale * math.log(2 / (1 + math.exp(-1 / scale)))
-    return np.asarray(line - spare * sizes.sum(axis=0))  # a step each was added
+    return np.asarray(line - spare * sizes.sum(axis=0))  # the line's widths include one step each
 
 
 def _of_equal_counts(scale: float, many: int, level: float) -> float:
-    """The least whole t that holds for the sum of so many."""
+    """Return the least integer half-width of the sum of so many counts."""
     a = math.exp(-1 / scale)
     most = math.ceil(_FARTHEST * scale) + 1
     chances = (1 - a) / (1 + a) * np.exp(-np.abs(np.arange(-most, most + 1)) / scale)
@@ -77,13 +77,14 @@ def _of_equal_counts(scale: float, many: int, level: float) -> float:
 
 
 def _reach(scale: float, variance: float) -> float:
-    """So far the sum's law is told apart; what lies beyond is counted as if it were nearer, below 1e-13."""
+    """Return the distance up to which the sum's law is computed; mass beyond, below 1e-13, wraps around to nearer
+    values."""
     return _FARTHEST * scale + _DEVIATIONS * math.sqrt(variance)
 
 
 def _cyclic(laws: Sequence[tuple[Floats, int]], size: int) -> Floats:
-    """Chances of 0, 1, ..., size - 1 for the sum of independent whole numbers, modulo the size; each law is that of
-    -k..k, and is taken so many times."""
+    """Return probabilities of 0, 1, ..., size - 1 for the sum of independent integers, modulo the size. Each law is
+    over -k..k, with its number of copies."""
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     for chances, times in laws:
         k = len(chances) // 2
@@ -94,7 +95,7 @@ def _cyclic(laws: Sequence[tuple[Floats, int]], size: int) -> Floats:
 
 
 def _quantile(chances: Floats, level: float) -> int:
-    """The least t with P(|sum| <= t) >= level."""
+    """Return the least t with P(|sum| <= t) >= level."""
     half = len(chances) // 2
     both = np.concatenate([chances[:1], chances[1:half] + chances[:half:-1]])
     inside = np.cumsum(both)
@@ -102,7 +103,8 @@ def _quantile(chances: Floats, level: float) -> int:
 
 
 def _of_column(parts: Sequence[tuple[int, Floats]], level: float, columns: int) -> float:
-    """For one combination, of the laws on the line at scale 1: (dimension, weights) of each class."""
+    """Return the half-width of one combination, by the laws on the line at scale 1: (dimension, weights) of each
+    class."""
     parts = [(d, sizes[sizes > 0]) for d, sizes in parts if (sizes > 0).any()]
     if not parts:
         return 0.0
@@ -115,7 +117,7 @@ def _of_column(parts: Sequence[tuple[int, Floats]], level: float, columns: int) 
 
 
 def _rounded(dimension: int, sizes: Floats, step: float, most: int) -> Floats:
-    """Chances of -most..most for a combination in one class, rounded to steps."""
+    """Return probabilities of -most..most for a combination in one class, rounded to steps."""
     from dpsql.accuracy.linear_combinations import both_tails
 
     widest = float(sizes.max())

@@ -1,5 +1,5 @@
-"""Linear combinations <w, X> of the coordinates of a noise vector as laws on the line, by their moment generating
-functions E exp(s <w, X>) at complex s: for sums of independent copies these multiply.
+"""Moment generating functions E exp(s <w, X>), at complex s, of linear combinations <w, X> of a noise vector's
+coordinates. For sums of independent copies they multiply.
 
 The laws are the continuous ones at scale 1, for m weight vectors w at once. All are symmetric and log-concave.
 """
@@ -28,29 +28,29 @@ class Combination(Protocol):
 
     @property
     def reach(self) -> Floats:
-        """r: the moments E exp(s <w, X>) are finite for |Re s| < 1 / r; shape (m,)."""
+        """The r such that the moments E exp(s <w, X>) are finite for |Re s| < 1 / r; shape (m,)."""
 
     @property
     def variance(self) -> Floats:
-        """Shape (m,)."""
+        """The variance, shape (m,)."""
 
     def moments(self, s: Complexes) -> Complexes:
-        """E exp(s <w, X>), shape (n, m) as that of s."""
+        """Return E exp(s <w, X>), shape (n, m), as s."""
 
     def bound(self, s: Complexes) -> Floats:
-        """A bound of |moments| that decreases as the imaginary part grows."""
+        """Return a bound on |moments| that decreases as the imaginary part grows."""
 
     def decay(self, s: Complexes) -> Floats:
-        """A bound of the integral of bound(s') / bound(s) / |s'| over s' from s = c + i y, y > 0, to c + i infinity."""
+        """Return a bound on the integral of bound(s') / bound(s) / |s'| over s' from s = c + i y, y > 0, to c + i
+        infinity."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaplaceCombination:
     """Independent Laplace coordinates: E exp(s <w, X>) = product of 1 / ((1 - w s) (1 + w s)).
 
-    For s = c + i y each factor decreases in y, so that the absolute value is its own bound. That of w = 1 falls by at
-    least (a^2 + y^2) / (a^2 + y'^2) with a = 1 + c, and the integral of 1 / (y' (a^2 + y'^2)) is below 1 / (2 y^2).
-    """
+    For s = c + i y each factor decreases in y, so the absolute value is its own bound. The factor of w = 1 falls by at
+    least (a^2 + y^2) / (a^2 + y'^2) with a = 1 + c, and the integral of 1 / (y' (a^2 + y'^2)) is below 1 / (2 y^2)."""
 
     weights: Floats
 
@@ -81,24 +81,23 @@ class CubeCombination:
     """Coordinates of the law on the cube: X = R U with R Gamma(d + 1) and U uniform on [-1, 1]^d (Hardt, Talwar 2010,
     section 4), so that E exp(s <w, X>) = E (1 - s <w, U>)^-(d + 1).
 
-    Integrated over k uniforms that is a sum over signs e of (product of e_i) (1 - s e.w)^-p, p = d + 1 - k, divided by
-    (product of 2 w_i) s^k d (d - 1) ... p. Those of e and -e together are, with z = s^2, x = z (e.w)^2 and the even or
-    odd powers of the binomial theorem, 2 (sum of C(p, 2 i) x^i) / (1 - x)^p for even k, and e.w s times the like with
-    C(p, 2 i + 1) for odd k. So what remains to divide by is z for k of 2 or 3, and nothing for 1.
+    Integrated over k uniforms this is a sum over signs e of (product of e_i) (1 - s e.w)^-p, p = d + 1 - k, divided by
+    (product of 2 w_i) s^k d (d - 1) ... p. Let z = s^2 and x = z (e.w)^2. By the binomial theorem the terms of e and -e
+    add up to 2 (sum of C(p, 2 i) x^i) / (1 - x)^p for even k, and to e.w s times the same sum with C(p, 2 i + 1) for
+    odd k. The remaining divisor is z for k = 2 or 3, and none for k = 1.
 
-    The terms cancel where s or a weight is small. Small s have the power series, in which all coefficients are
-    positive: C(d + 2 n, 2 n) E <w, U>^(2 n), whose terms from n = 12 on are less than 1e-12 in all. Weights are rounded
-    up to 1/256 of the largest, which makes <w, X> and any sum of it and other symmetric unimodal terms only more spread
-    out: given R it is a sum of such terms (Birnbaum, "On random variables with comparable peakedness", 1948).
+    The terms cancel if s or a weight is small. For small s the power series is used, whose coefficients are all
+    positive: C(d + 2 n, 2 n) E <w, U>^(2 n); the terms from n = 12 on total less than 1e-12. Weights are rounded up to
+    1/256 of the largest. This makes <w, X>, and any sum of it and other symmetric unimodal terms, only more spread out:
+    given R it is a sum of such terms (Birnbaum, "On random variables with comparable peakedness", 1948).
 
-    For s = c + i y each |1 - s e.w| and |s| increase with y, so that the sum of absolute values is a decreasing bound.
-    The powers of |s| in it and in 1 / |s| have an integral below (|s| / y)^k / k times the bound.
-    """
+    For s = c + i y each |1 - s e.w| and |s| increase with y, so the sum of absolute values is a decreasing bound. The
+    powers of |s| in it and in 1 / |s| have an integral below (|s| / y)^k / k times the bound."""
 
     dimension: int
     weights: Floats
     sums: Floats
-    """|e.w| for the e with e_1 = 1, shape (2^(k - 1), m)."""
+    """    e.w| for the signs e with e_1 = 1, shape (2^(k - 1), m)."""
     parities: Floats
     """The product of the e_i, and of the sign of e.w for odd k."""
     scale: Floats
@@ -147,7 +146,7 @@ class CubeCombination:
                 line += binomial
             with np.errstate(over="ignore", invalid="ignore"):
                 term = line / power(1 - x, p)
-            # Beyond the floats the quotient falls as x^-(p / 2): no float shows it beside what is near 0.
+            # Where floats overflow the quotient falls as x^-(p / 2): negligible next to the values near 0.
             moments += (parity * total if k % 2 else parity) * np.where(np.isfinite(term), term, 0)
         moments *= self.scale
         if k == 1:
@@ -176,7 +175,7 @@ class CubeCombination:
 
 
 def power(x: Complexes, n: int) -> Complexes:
-    """x^n for n >= 1, by squaring."""
+    """Return x^n for n >= 1, by squaring."""
     product = x
     for bit in bin(n)[3:]:
         product = product * product

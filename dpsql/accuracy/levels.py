@@ -1,4 +1,4 @@
-"""The noise of least-squares estimates over grouping sets: what it is made of, and how far it reaches.
+"""Noise of least-squares estimates over grouping sets: its components, and its half-widths.
 
 GROUP BY ROLLUP or CUBE releases several sums at once. Each cell of a measured grouping set M has an independent noise
 vector X in R^d, a coordinate for each sum, all of one law up to the scale b_M, and `hierarchies.consistent` combines
@@ -6,9 +6,9 @@ every coordinate with the same weights a. So the noise of a combination <w, esti
 
     N = sum over measured cells c of  a_c <w, X_c>  =  <w, sum of a_c X_c>.
 
-`mixture` says which |a_c| there are and how often, `half_widths` the t with P(|N| <= t) >= level. Each X_c is symmetric
-and log-concave, hence so is their weighted sum (Prekopa 1973): as in `linear_combinations` the half-width is a norm of
-w, and what is interpolated linearly between weight vectors errs to the safe side.
+`mixture` returns the |a_c| and their multiplicities, `half_widths` the t with P(|N| <= t) >= level. Each X_c is
+symmetric and log-concave, hence so is their weighted sum (Prekopa 1973). As in `linear_combinations` the half-width is
+a norm of w, so linear interpolation between weight vectors errs to the safe side.
 
 The tail. Let M(s) = E exp(s N), finite for |Re s| < 1 / r, and 0 < c < 1 / r. The function exp(c t) P(N > t) has the
 Fourier transform M(c + i y) / (c + i y), so that Poisson's summation formula reads, for every step h > 0,
@@ -16,15 +16,15 @@ Fourier transform M(c + i y) / (c + i y), so that Poisson's summation formula re
     h / (2 pi) * sum over all j of  exp(-s_j t) M(s_j) / s_j,  s_j = c + i j h
         =  sum over all k of  exp(2 pi k c / h) P(N > t + 2 pi k / h)  >=  P(N > t).
 
-No c or h can make it less than the tail: what they decide is how much more it is, by about exp(-2 pi c / h) for k < 0
-and, as log P(N > t) is concave, by a like factor with its slope for c - slope for k > 0 (Abate, Whitt, "The Fourier-
-series method for inverting transforms of probability distributions", 1992, is the same rule). What is left out beyond
-j = K is at most exp(-c t) / (2 pi) times the integral over |y| > K h of a decreasing bound of |M(s) / s|, and is added
-as that; so are 1e-6 of the sum of absolute values, for rounding errors. The half-width found is thus no narrower than
-exact, and tests compare how much wider it is.
+No c or h can make it less than the tail; they only determine the excess. It is about exp(-2 pi c / h) for k < 0 and,
+since log P(N > t) is concave, a similar factor with its slope for c - slope for k > 0 (Abate, Whitt, "The Fourier-
+series method for inverting transforms of probability distributions", 1992, is the same rule). The terms beyond j = K
+are at most exp(-c t) / (2 pi) times the integral over |y| > K h of a decreasing bound of |M(s) / s|. This is added, and
+1e-6 of the sum of absolute values for rounding errors. The half-width found is thus no narrower than exact, and tests
+check how much wider it is.
 
 Newton's method for the logarithm of a tail starts at the Chernoff bound min over c of (log M(c) + log(2 / p)) / c, p =
-1 - level. As that is beyond the solution and log P(|N| > t) is concave, its tangents are above it: each step ends at or
+1 - level. That is beyond the solution and log P(|N| > t) is concave, so its tangents are above it: each step ends at or
 beyond the solution.
 """
 
@@ -55,7 +55,7 @@ Places = NDArray[np.intp]
 
 _LEAST_FACTOR = 1e-30  # of the largest; smaller ones are rounded up, so that no power of them overflows
 _MERGED = 1 / 3000  # of the standard deviation
-_ALLOWED = 5e-4  # of log p: what each of the three errors may add to log T
+_ALLOWED = 5e-4  # of log p: the most that each of the three errors may add to log T
 _CLOSE = 1e-4  # of log p: where Newton's method stops
 _ROUNDING = 1e-6  # of the sum of absolute values
 _ROUNDS = 100
@@ -63,11 +63,11 @@ _CHUNK = 64  # weight vectors at a time
 _LEAST_LEVEL = 0.05
 
 
-# What the noise is made of
+# Components of the noise
 
 
 class Cells(NamedTuple):
-    """So many cells (`copies`) of a measured set have this weight in an estimate."""
+    """The weight in an estimate of `copies` cells of a measured set."""
 
     measured: GroupingSet
     weight: float
@@ -75,20 +75,19 @@ class Cells(NamedTuple):
 
 
 def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted: GroupingSet) -> tuple[Cells, ...]:
-    """The weights of all measured cells in the least-squares estimate of a cell of the wanted marginal, which are the
-    same for each of its cells; key i has sizes[i] values. With variances v_M the variance of the estimate is the sum of
-    weight^2 v_M copies, as `hierarchies.variances_of` says. Raises ValueError as that does.
+    """Return the weights of all measured cells in the least-squares estimate of a cell of the wanted marginal, the same
+    for each of its cells; key i has sizes[i] values. With variances v_M the variance of the estimate is the sum of
+    weight^2 v_M copies, as in `hierarchies.variances_of`. Raises ValueError like that function.
 
     In the notation of `hierarchies`, the estimate of a cell of S is the sum over T <= S of 1 / s_(S - T) times its part
-    of z_T, and that is the mean over M >= T, with weights a_M / A_T, of the component T of the sums of M over M - T.
-    The projection on that component multiplies what lies on an axis of T by 1 - 1 / s_i where the value of key i is
-    the cell's and by -1 / s_i elsewhere. So a cell of M has the weight
+    of z_T. That part is the mean over M >= T, with weights a_M / A_T, of the component T of the sums of M over M - T.
+    The projection on that component multiplies values on an axis of T by 1 - 1 / s_i if key i has the cell's value, and
+    by -1 / s_i otherwise. So a cell of M has the weight
 
         a_M / s_S * sum over T <= S and M of  1 / A_T * product over i in T of  (s_i - 1 or, elsewhere, -1).
 
     It depends only on which keys of S and M have the cell's value; the other s_i - 1 values of each, and the s_i values
-    of keys outside S, are alike.
-    """
+    of keys outside S, are alike."""
     known = dict(enumerate(sizes))
     keys = sorted(union_of(variances))
     weights = weights_of(variances, known)
@@ -111,21 +110,19 @@ def mixture(variances: Mapping[GroupingSet, float], sizes: Sequence[int], wanted
     return tuple(mixed)
 
 
-# How far it reaches
+# Half-widths
 
 
 def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, weights: Floats, level: float) -> Floats:
-    """Shape (m,): the t with P(|N| <= t) >= level for each column w of `weights`, shape (k, m), where N is the sum over
-    terms (factor, count) of `count` independent copies of factor * <w, X>.
+    """Return the t, shape (m,), with P(|N| <= t) >= level for each column w of `weights`, shape (k, m), where N is the
+    sum over terms (factor, count) of `count` independent copies of factor * <w, X>.
 
-    law: "cube" (density proportional to exp(-max |x_i|) in `dimension` coordinates, of which the k are some), "laplace"
-    or "gaussian" (k independent coordinates), at scale 1. A factor is |a| b_M for `count` cells of weight a in the set
-    M with noise of scale b_M. Never narrower than exact, and at most 0.3 % wider for dimensions up to 20 and levels
-    from 0.05, and for "cube" up to 3 weights other than 0: of more the smallest are put together
-    (`linear_combinations.fewer`). Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a
-    level outside (0, 1), weights or factors that are not finite, counts below 0, and for "cube" more than `dimension`
-    weights other than 0.
-    """
+    law: "cube" (density proportional to exp(-max |x_i|) in `dimension` coordinates, k of them used), "laplace" or
+    "gaussian" (k independent coordinates), at scale 1. A factor is |a| b_M for `count` cells of weight a in the set M
+    with noise of scale b_M. Never narrower than exact, and at most 0.3 % wider for dimensions up to 20 and levels from
+    0.05, and for "cube" up to 3 non-zero weights: with more, the smallest are merged (`linear_combinations.fewer`).
+    Weights, factors and counts of 0 drop out. Raises ValueError for an unknown law, a level outside (0, 1), weights or
+    factors that are not finite, counts below 0, and for "cube" more than `dimension` non-zero weights."""
     size = np.abs(np.asarray(weights, dtype=np.float64))
     present = _present(terms)
     largest = present[-1][0] if present else 0.0
@@ -141,7 +138,7 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
         raise ValueError("level must be between 0 and 1")
     if law not in {"cube", "laplace"}:
         raise ValueError(f"unknown law {law!r}")
-    # P(|N| <= t) is concave in t, for N is unimodal: a part of t has at least that part of the probability.
+    # N is unimodal, so P(|N| <= t) is concave in t: a fraction of t has at least that fraction of the probability.
     part = min(1.0, level / _LEAST_LEVEL)
     relative = _merged([(max(factor / largest, _LEAST_FACTOR), count) for factor, count in present])
     widths = np.zeros(size.shape[1])
@@ -156,7 +153,8 @@ def half_widths(terms: Iterable[tuple[float, int]], law: str, dimension: int, we
 
 
 def _present(terms: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
-    """The terms from the smallest factor to the largest: each |factor| once, none of them 0. Raises ValueError."""
+    """Return the terms from the smallest factor to the largest: each |factor| once, none of them 0. Raises
+    ValueError."""
     counts: dict[float, int] = {}
     for factor, count in terms:
         if not (math.isfinite(factor) and count >= 0):
@@ -166,7 +164,7 @@ def _present(terms: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
 
 
 def _chunks(size: Floats) -> Iterator[tuple[int, Places]]:
-    """Weight vectors with so many weights other than 0, and their places, some at a time; no vectors of zeros."""
+    """Yield numbers of non-zero weights and the places of their weight vectors, in chunks, without vectors of zeros."""
     others = (size > 0).sum(axis=0)
     for k in np.unique(others[others > 0]).tolist():
         columns = np.flatnonzero(others == k)
@@ -175,9 +173,10 @@ def _chunks(size: Floats) -> Iterator[tuple[int, Places]]:
 
 
 def _merged(terms: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Fewer terms, both from the smallest factor to the largest: some factors are rounded up to the next, which makes N
-    only more spread out. The standard deviation of the part of N up to any factor grows by at most 1/3000 of N's: where
-    one large term is left, which has a kink at 0, a small one counts as that, not as its variance."""
+    """Return fewer terms, both from the smallest factor to the largest. Some factors are rounded up to the next, which
+    makes N only more spread out. The standard deviation of the part of N up to any factor grows by at most 1/3000 of
+    N's. Next to a single large term, which has a kink at 0, a small term counts by its standard deviation, not its
+    variance."""
     most = math.sqrt(math.fsum(factor**2 * count for factor, count in terms)) * _MERGED
     merged: list[tuple[float, int]] = []
     exact = rounded = 0.0
@@ -196,32 +195,32 @@ def _merged(terms: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """N for m weight vectors: independent copies of <w, X>, so many of each factor, the largest of which is 1."""
+    """N for m weight vectors: independent copies of <w, X> for each factor, the largest of which is 1."""
 
     law: Combination
     terms: list[tuple[float, int]]
 
     def moments(self, s: Complexes) -> Complexes:
-        """M(s), shape (n, m) as that of s."""
+        """Return M(s), shape (n, m), as s."""
         product = np.ones_like(s)
         for factor, count in self.terms:
             product *= power(self.law.moments(factor * s), count)
         return product
 
     def log_moments(self, c: Floats) -> list[Floats]:
-        """log E exp(c factor <w, X>) for one copy of each term, in the shape of c, which are real numbers."""
+        """Return log E exp(c factor <w, X>) for one copy of each term, in the shape of the real numbers c."""
         return [np.log(self.law.moments(factor * c.astype(np.complex128)).real) for factor, _ in self.terms]
 
     def log_rest(self, s: Complexes) -> Floats:
-        """The log of a bound of the integral of |M(s') / s'| over s' from s = c + i y, y > 0, to c + i infinity.
+        """Return the log of a bound on the integral of |M(s') / s'| over s' from s = c + i y, y > 0, to c + i infinity.
 
-        One copy of factor 1 is at most its bound, and falls as that does. Of every other the bound is one way to say
-        how large it is from y on, and unimodality another. Tilted by exp(c x) its law is still log-concave, so that
-        the difference of two draws from that is symmetric and log-concave, hence a mixture of uniforms on [-u, u]
-        (Khinchine). With m = E exp(c ...) that makes |E exp(s' ...)|^2 = m^2 E sinc(y' u), where sinc(x) = sin(x) / x.
-        For x' >= x one has 1 - sinc(x') >= 0.71 (1 - sinc(x)): sinc falls until it is below all of its later values,
-        which are between -0.2173 and 0.1284. So for y' >= y the square is at most 0.29 m^2 + 0.71 |E exp(s ...)|^2.
-        """
+        One copy of factor 1 is at most its bound, and decreases with it. All other copies are limited from y on by
+        their bound, and by unimodality. Tilted by exp(c x) their law is still log-concave. The difference of two draws
+        from it is symmetric and log-concave, hence a mixture of uniforms on [-u, u] (Khinchine). With m = E exp(c ...)
+        this makes
+        E exp(s' ...)|^2 = m^2 E sinc(y' u), where sinc(x) = sin(x) / x. For x' >= x one has 1 - sinc(x') >= 0.71 (1 -
+        sinc(x)): sinc falls until it is below all of its later values, which are between -0.2173 and 0.1284. So for y'
+        >= y the square is at most 0.29 m^2 + 0.71 |E exp(s ...)|^2."""
         log_bound = np.log(self.law.bound(s) * self.law.decay(s))
         for factor, count in self.terms:
             top = self.law.moments(factor * s[:1].real.astype(np.complex128)).real
@@ -232,7 +231,7 @@ class _Sum:
 
 
 def _solved(noise: _Sum, level: float) -> Floats:
-    """Half-widths, shape (m,)."""
+    """Return half-widths, shape (m,)."""
     goal = math.log1p(-level)
     allowed = -_ALLOWED * goal
     deviation = np.sqrt(noise.law.variance * math.fsum(factor**2 * count for factor, count in noise.terms))
@@ -247,7 +246,7 @@ def _solved(noise: _Sum, level: float) -> Floats:
     # log T falls at about this slope: both errors of the sum are about `allowed` for this c and h.
     below, above = math.log(2 / allowed) - goal, math.log(1 / allowed)
     c, h = slope * (below / (below + above)), 2 * math.pi / (below + above) * slope
-    # That estimate of the solution is the saddle point's, with a standard deviation below 1 / slope + t for it.
+    # This is the saddle point's estimate of the solution, with a standard deviation below 1 / slope + t.
     least = np.maximum(t - np.log(2.5 * (1 + slope * t)) / slope, 0)
     nodes, shares, left_out = _sum_over_nodes(noise, c, h, math.log(allowed) + goal + c * least)
     active = np.arange(len(t))
@@ -266,9 +265,9 @@ def _solved(noise: _Sum, level: float) -> Floats:
 
 
 def _sum_over_nodes(noise: _Sum, c: Floats, h: Floats, most: Floats) -> tuple[Complexes, Complexes, Floats]:
-    """The s_j and what multiplies exp(-s_j t) for P(|N| > t), shape (nodes, m), s_j and s_-j together; and what
-    multiplies exp(-c t) for a bound of all errors that could make the sum too small, shape (m,). There are nodes enough
-    to keep the log of that below `most`, but for rounding."""
+    """Return the s_j and the factors of exp(-s_j t) in P(|N| > t), shape (nodes, m), s_j and s_-j together; and the
+    factor of exp(-c t) in a bound of all errors that could make the sum too small, shape (m,). There are enough nodes
+    to keep the log of that factor below `most`, except for rounding."""
     ends = 3.0 * 1.4 ** np.arange(28)[:, None] * h
     enough = noise.log_rest(c + 1j * ends) + math.log(2 / math.pi) <= most
     enough[-1] = True

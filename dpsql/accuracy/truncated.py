@@ -1,18 +1,18 @@
 """The noise of a value that is shown only if it falls within a window, such as a count at or above a threshold.
 
-Given that it is shown, its noise does not have the law that was drawn from: a small group is shown when its noise was
-large. With an exact integer k and noise X the shown value is Y = k + X, and what is seen has the law of Y given low <=
-Y <= high. The probabilities of X are log-concave (proof below), so that law has a monotone likelihood ratio in k
-(Karlin, "Total positivity", 1968), P(Y >= y | window) grows with k, and the equal-tailed set
+Given that a value is shown, its noise no longer has its original law: a small group is shown if its noise was large.
+With an exact integer k and noise X the shown value is Y = k + X, with the law of Y given low <= Y <= high. The
+probabilities of X are log-concave (proof below), so this law has a monotone likelihood ratio in k (Karlin, "Total
+positivity", 1968), P(Y >= y | window) grows with k, and the equal-tailed set
 
     { k : P(Y >= y | window) >= (1 - level) / 2  and  P(Y <= y | window) >= (1 - level) / 2 }
 
-is an interval that holds k with probability at least `level`, given the window (Pratt 1961; for values that were
-selected Fithian, Sun, Taylor, "Optimal inference after model selection", 2014).
+is an interval that contains k with probability at least `level`, given the window (Pratt 1961; for selected values
+Fithian, Sun, Taylor, "Optimal inference after model selection", 2014).
 
-A value at `low` itself may be shown by a coin alone, with the chance `edge`. Then Y has the law of k + X with weights
-(edge at low, 1 above), the ratio for two k is as it was, and all of that holds; the weights are log-concave, and so is
-the chance of the window in k.
+A value exactly at `low` may be shown only by a coin, with probability `edge`. Then Y has the law of k + X with weights
+(edge at low, 1 above). The ratio for two k is unchanged, and all of the above holds; the weights are log-concave, and
+so is the probability of the window in k.
 
 Log-concave: the discrete Laplace and Gaussian laws are, by their formulas. A coordinate x of the K-norm law on the cube
 has the probability sum over r >= |x| of (2r + 1)^(d - 1) a^r, up to a factor (see `tails.cube_upper_tail`). The terms
@@ -40,12 +40,12 @@ Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 Pair = tuple[float, float]
 Weighted = tuple[float, float, float]
-"""A window, and with what chance a value at its lower end is shown."""
+"""A window, and the probability that a value at its lower end is shown."""
 
 _TIE = 1 + 1e-9
-"""Computed probabilities are exact but for less than this factor; it is given to the wider side."""
+"""Computed probabilities are exact up to this factor; intervals are widened by it."""
 _NEGLIGIBLE = 1e-13
-"""So unlikely to be hidden that it no longer matters."""
+"""A negligible probability of being hidden."""
 _MOST_VALUES = 4_096
 _MOST_PARTS = 256
 _NOT_SMALL = 1e-6
@@ -55,21 +55,21 @@ _FARTHEST = 1 << 20
 
 
 class Tail(Protocol):
-    """A law of noise on the integers, by the logarithms of its tails."""
+    """A law of noise on the integers, given by the logarithms of its tails."""
 
     @property
     def scale(self) -> float:
-        """How wide it is, roughly."""
+        """The approximate width."""
 
     @property
     def whole(self) -> bool:
-        """Whether values are whole numbers; else they are on the line."""
+        """Whether values are integers; otherwise they are real."""
 
     def __hash__(self) -> int:
-        """Laws are told apart by identity."""
+        """Hash by identity."""
 
     def log_above(self, t: Floats) -> Bounds:
-        """Bounds of log P(X >= t) for whole numbers t."""
+        """Return bounds on log P(X >= t) for integers t."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class _CubeTail:
 
     scale: float
     polynomial: Floats
-    """P(X >= t) = exp(-t / scale) times this in t / scale, lowest power first, for t >= 1."""
+    """P(X >= t) = exp(-t / scale) times this polynomial in t / scale, lowest power first, for t >= 1."""
     whole: bool = True
 
     def log_above(self, t: Floats) -> Bounds:
@@ -134,9 +134,10 @@ class _RoundedTail:
 
 @dataclass(frozen=True, eq=False)
 class _NormalTail:
-    """The discrete Gaussian law between two normal ones a step apart: P(N >= t) <= P(X >= t) <= P(N >= t - 1) (Canonne,
-    Kamath, Steinke 2020, proposition 25; the lower bound is that of a sum of decreasing terms by its integral, since
-    the weights add up to the normal law's but for exp(-2 pi^2 variance), and for t <= 0 both follow by symmetry)."""
+    """The discrete Gaussian law between two normal ones, one step apart: P(N >= t) <= P(X >= t) <= P(N >= t - 1)
+    (Canonne, Kamath, Steinke 2020, proposition 25). The lower bound is that of a sum of decreasing terms by its
+    integral, since the weights add up to the normal law's except for exp(-2 pi^2 variance); for t <= 0 both follow by
+    symmetry."""
 
     scale: float
     whole: bool = True
@@ -151,7 +152,7 @@ def _normal(t: Floats, scale: float) -> Bounds:
 
 @remembered(256)
 def tail_of(noise: object) -> Tail | None:
-    """The tails of a coordinate of a noise vector; None for a law that this module does not know."""
+    """Return the tails of a coordinate of a noise vector; None for a law that this module does not know."""
     if isinstance(noise, CubeLaplace | SplitLaplace):
         d = noise.dimension if isinstance(noise, CubeLaplace) else 1
         return _CubeTail(noise.scale, cube_tail_polynomial(noise.exact_scale, d))
@@ -169,7 +170,7 @@ def tail_of(noise: object) -> Tail | None:
 
 
 def log_between(tail: Tail, low: Floats, high: Floats) -> Bounds:
-    """Bounds of log P(low <= X <= high), for whole low <= high, of which either may be infinite."""
+    """Return bounds on log P(low <= X <= high), for integers low <= high, either of which may be infinite."""
     turned = low + high < 0  # the law is symmetric, and tails are small on the right
     first, after = np.where(turned, -high, low), np.where(turned, -low, high) + float(tail.whole)
     open_ = np.isinf(after)
@@ -183,7 +184,7 @@ def log_between(tail: Tail, low: Floats, high: Floats) -> Bounds:
 
 
 def _log_shown(tail: Tail, low: Floats, high: Floats, edge: float) -> Bounds:
-    """Bounds of log(edge P(X = low) + P(low < X <= high)), the chance that a value is shown."""
+    """Return bounds on log(edge P(X = low) + P(low < X <= high)), the probability that a value is shown."""
     every = log_between(tail, low, high)
     if edge == 1:
         return every
@@ -195,12 +196,11 @@ def _log_shown(tail: Tail, low: Floats, high: Floats, edge: float) -> Bounds:
 def interval_within(
     tail: Tail, y: Floats, low: float, high: float, level: float, *, least: float = -math.inf, edge: float = 1.0
 ) -> Bounds:
-    """Ends, shape (m,), of the exact integer k behind values y = k + X that are shown since low <= y <= high, or by a
-    coin with the chance `edge` > 0 where y = low; k is at least `least`.
+    """Return ends, shape (m,), of the exact integer k behind values y = k + X that are shown because low <= y <= high,
+    or with probability `edge` > 0 if y = low; k is at least `least`.
 
-    Ends may be infinite, and y itself is always held (at the very end of a window no k may make a value so near to it
-    likely). A law whose scale is large is searched in steps of a thousandth of it, outward.
-    """
+    Ends may be infinite, and y itself is always included (at the very end of a window no k may make a value so near to
+    it likely). A law with a large scale is searched in steps of a thousandth of it, outward."""
     half = (1 - level) / 2
     y = np.clip(np.asarray(y, dtype=np.float64), low, high)
     if math.isinf(low) and math.isfinite(high):
@@ -212,16 +212,16 @@ def interval_within(
 
 
 def _ends(tail: Tail, y: Floats, window: Weighted, half: float, known: Pair) -> Bounds:
-    """The same for a window that is open above, or not open; `known`: between what k lies anyway."""
+    """Return the ends for a window that is bounded below; `known`: a range that contains k."""
     low, high, edge = window
     step = max(1, math.floor(tail.scale / _FINE))
     moved = y
     if math.isinf(high):
-        # Beyond this all of the law is in the window, but for next to nothing, and ends move with y. What little is not
+        # Beyond this the window contains nearly all of the law, and ends move with y. The remaining mass
         # makes the lower end for a larger y no lower, and the upper one no higher but for ties.
         far = max(low, known[0]) + _quantile(tail, half) + _quantile(tail, _NEGLIGIBLE) + 2 * step + (edge < 1)
         moved = np.minimum(y, far)
-    values, places = np.unique(moved, return_inverse=True)  # mostly the same few
+    values, places = np.unique(moved, return_inverse=True)  # few distinct values
     if not len(values):
         return np.zeros(0), np.zeros(0)
 
@@ -248,23 +248,23 @@ def _ends(tail: Tail, y: Floats, window: Weighted, half: float, known: Pair) -> 
 
 
 def _at_least(tail: Tail, y: Floats, k: Floats, window: Weighted, half: float) -> NDArray[np.bool_]:
-    """Whether P(Y >= y | window) is at least `half`, ties included (of y = low it is 1)."""
+    """Return whether P(Y >= y | window) is at least `half`, ties included (for y = low it is 1)."""
     low, high, edge = window
     if edge < 1:
         above, shown = log_between(tail, y - k, high - k)[1], _log_shown(tail, low - k, high - k, edge)[0]
         return np.asarray(~(above - shown < math.log(half / _TIE)))
-    from_ = np.stack([y - k, low - k])  # at once: there are few values, and each look at a law has its price
+    from_ = np.stack([y - k, low - k])  # together, to save calls for few values
     least, most = tail.log_above(from_) if math.isinf(high) else log_between(tail, from_, high - k)
     return np.asarray(~(most[0] - least[1] < math.log(half / _TIE)))
 
 
 def _at_most(tail: Tail, y: Floats, k: Floats, window: Weighted, half: float) -> NDArray[np.bool_]:
-    """Whether P(Y <= y | window) is at least `half`, ties included."""
+    """Return whether P(Y <= y | window) is at least `half`, ties included."""
     low, high, edge = window
     if edge < 1:
         below, shown = _log_shown(tail, low - k, y - k, edge)[1], _log_shown(tail, low - k, high - k, edge)[0]
         return np.asarray(~(below - shown < math.log(half / _TIE)))
-    if math.isinf(high) and half > _NOT_SMALL:  # the shorter way, where no digits are lost
+    if math.isinf(high) and half > _NOT_SMALL:  # the shorter computation, if no digits are lost
         least, most = tail.log_above(np.stack([y - k + float(tail.whole), low - k]))
         return np.asarray(~(-np.expm1(np.minimum(least[0] - most[1], 0)) < half / _TIE))
     least, most = log_between(tail, low - k, np.stack([y - k, high - k]))
@@ -272,11 +272,11 @@ def _at_most(tail: Tail, y: Floats, k: Floats, window: Weighted, half: float) ->
 
 
 def _furthest(likely: Callable[[Floats, Floats], NDArray[np.bool_]], values: Floats, step: int) -> Floats:
-    """The last distance from each value at which a condition holds, in whole steps, or the next one where a step is
-    more than 1; infinite where it holds as far as one looks. It holds up to somewhere and fails from there on, or fails
-    at once; far out, where bounds of a law say little, it may seem to hold again."""
+    """Return the last distance from each value at which a condition holds, in integer steps, or the next one if a step
+    is more than 1; infinite if it holds throughout the searched range. It holds up to some distance and fails from
+    there on, or fails at once. Far out, where bounds of a law are loose, it may seem to hold again."""
     least, most = np.zeros(len(values)), np.full(len(values), 2.0 * _FARTHEST)
-    parts = min(_MOST_PARTS, max(2, _MOST_VALUES // len(values)))  # few values: many places at a time
+    parts = min(_MOST_PARTS, max(2, _MOST_VALUES // len(values)))  # with few values, many places at a time
     share = np.arange(1, parts)[:, np.newaxis] / parts
     going = np.arange(len(values))
     while going.size:
@@ -293,14 +293,14 @@ def _furthest(likely: Callable[[Floats, Floats], NDArray[np.bool_]], values: Flo
 
 
 def _by_value(values: Floats, of: Callable[[Floats], Floats]) -> Floats:
-    """A function of many values that are mostly the same few."""
+    """Apply a function to many values of which few are distinct."""
     unique, places = np.unique(values, return_inverse=True)
     return of(unique)[places]
 
 
 @remembered(1024)
 def _quantile(tail: Tail, probability: float) -> float:
-    """A whole t with P(X >= t) <= probability, the least but for a thousandth of the scale."""
+    """Return an integer t with P(X >= t) <= probability, the least up to a thousandth of the scale."""
     goal = math.log(probability)
 
     def above(t: float) -> bool:
@@ -316,8 +316,8 @@ def _quantile(tail: Tail, probability: float) -> float:
 
 
 def chance_within(tail: Tail, low: float, high: float, lower: Floats, upper: Floats, *, edge: float = 1.0) -> Floats:
-    """A lower bound, shape (m,), of the chance that k + X falls within a window and is shown, for any k of each
-    interval: it is log-concave in k, and so least at an end."""
+    """Return a lower bound, shape (m,), on the probability that k + X falls within a window and is shown, for any k of
+    each interval: it is log-concave in k, and so least at an end."""
 
     def at(k: Floats, certain: bool) -> Floats:
         known = np.isfinite(k)

@@ -1,8 +1,8 @@
-"""Tails of a combination of noisy coordinates that is held against a bound, such as a sum taken around its middle.
+"""Tails of a combination of noisy coordinates that is compared with a bound, such as a centred sum.
 
-The laws are the continuous ones (see `linear_combinations`); the noise is on a lattice, so that a tail lies between
-those a step of each coordinate further out and further in. They are symmetric and log-concave, as sums of coordinates
-of log-concave laws (Prekopa 1973), which is what intervals within a window need (`truncated`).
+The laws are the continuous ones (see `linear_combinations`). The noise is on a lattice, so a tail lies between those
+one step of each coordinate further out and further in. They are symmetric and log-concave, as sums of coordinates of
+log-concave laws (Prekopa 1973), as intervals within a window require (`truncated`).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
 FINE = 4_096
-"""Steps that values are counted in, to the scale of the widest term."""
+"""The number of value steps per scale of the widest term."""
 _LEAST_RATIO = 1 / 256
 """Below it, the terms of the cube's formula would cancel,"""
 _LEAST_PRODUCT = 2.0**-16
-"""and so they would where several terms are small."""
+"""and also if several terms are small."""
 _FARTHEST = 1e6
 _EQUAL = 1 - 1e-6
 _UNIT = 256
-"""Coefficients are of powers of x / 256: those of x are as small as 1 / d!, which doubles do not hold."""
+"""Coefficients are of powers of x / 256: those of x are as small as 1 / d!, below the range of doubles."""
 
 
 @dataclass(frozen=True, eq=False)
 class _SumTail:
-    """P(|sum| > t) = exp(log_both(t)) for t >= 0 in units of the scale, on the line; `slack`: a step of each
-    coordinate, as values are counted."""
+    """P(|sum| > t) = exp(log_both(t)) for t >= 0 in units of the scale, for real t; `slack`: one step of each
+    coordinate, in value steps."""
 
     scale: float
     log_both: Callable[[Floats], Floats]
@@ -56,8 +56,8 @@ class _SumTail:
 
 
 def tail_of_sum(noise: object, sizes: tuple[float, ...]) -> tuple[Tail, float] | None:
-    """The tail of the sum of different coordinates times numbers of these absolute sizes, and the step that values are
-    counted in; None for a law of which it is not known."""
+    """Return the tail of the sum of different coordinates times numbers of these absolute sizes, and the value step;
+    None for a law without a known tail."""
     if not isinstance(noise, CubeLaplace | SplitLaplace | GaussianNoise) or not all(map(math.isfinite, sizes)):
         return None
     return _tail(noise, tuple(sorted(sizes, reverse=True)))
@@ -88,18 +88,19 @@ def _normal(t: Floats) -> Floats:
 
 
 def _laplace(b: float) -> Callable[[Floats], Floats]:
-    """Of X + b Y, as `pairs.laplace_pair_tail`."""
+    """Return the log tail of X + b Y, as `pairs.laplace_pair_tail`."""
     if b > _EQUAL:
         return lambda t: np.log1p(t / 2) - t
     return lambda t: np.log1p(-b * b * np.exp(-t * (1 / b - 1))) - math.log1p(-b * b) - t
 
 
 def _laplaces(k: int) -> Callable[[Floats], Floats]:
-    """Of the sum of k independent ones, the difference of two gamma variables of shape k, whose density at t >= 0 is
+    """Return the log tail of the sum of k independent Laplace variables, the difference of two gamma variables of shape
+    k, with the density at t >= 0
 
         exp(-t) / (k - 1)!^2  sum over i < k of  C(k - 1, i) t^(k - 1 - i) (k - 1 + i)! / 2^(k + i).
 
-    Integrated it is exp(-t) times a polynomial with positive coefficients."""
+    Its integral is exp(-t) times a polynomial with positive coefficients."""
     powers = [Fraction(0)] * k
     for i in range(k):
         m = k - 1 - i
@@ -121,8 +122,8 @@ def _laplaces(k: int) -> Callable[[Floats], Floats]:
 
 
 def _log_polynomial(powers: Sequence[float], x: Floats) -> Floats:
-    """The logarithm of a polynomial with these coefficients, lowest power first and none negative, by Horner's rule
-    from the end that does not overflow."""
+    """Return the logarithm of a polynomial with these coefficients, lowest power first and none negative, by Horner's
+    rule from the end that does not overflow."""
     near, far = np.zeros_like(x), np.zeros_like(x)
     small, large = np.minimum(x, 1), 1 / np.maximum(x, 1)
     for low, high in zip(powers, reversed(powers), strict=True):
@@ -131,14 +132,14 @@ def _log_polynomial(powers: Sequence[float], x: Floats) -> Floats:
 
 
 def _cube(d: int, weights: tuple[float, ...]) -> Callable[[Floats], Floats]:
-    """Of the sum of w_i X_i, k of them, none negative. Given the radius R it is R times a sum of independent uniform
-    values, so that (Polya 1912; Feller II, I.9)
+    """Return the log tail of the sum of w_i X_i, k non-negative weights. Given the radius R the sum is R times a
+    sum of independent uniform values, so that (Polya 1912; Feller II, I.9)
 
         P(|sum| > t) = 2 / (2^k k! prod w)  sum over signs s with s.w > 0 of  (prod s) (s.w)^k h(t / s.w)
 
-    with h(x) = E[max(0, 1 - x / R)^k], R Gamma(d + 1), which is exp(-x) times a polynomial with positive coefficients
-    (see `linear_combinations`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1 - b))) / (4
-    b)."""
+    with h(x) = E[max(0, 1 - x / R)^k], R Gamma(d + 1), which is exp(-x) times a polynomial with positive
+    coefficients (see `linear_combinations`). For two weights that is ((1 + b)^2 h(t / (1 + b)) - (1 - b)^2 h(t / (1
+    - b))) / (4 b)."""
     k = len(weights)
     powers = [math.comb(d - k, i) * math.factorial(d - i) * _UNIT**i / math.factorial(d) for i in range(d - k + 1)]
     signed = [(math.prod(signs), sum(map(mul, signs, weights))) for signs in product((1, -1), repeat=k)]

@@ -1,6 +1,7 @@
-"""How far the noise of a calibrated law reaches: half-widths of one coordinate, and of combinations of them.
+"""Half-widths of the noise of a calibrated law, for one coordinate and for combinations.
 
-A law is asked by its class, so that one that is made elsewhere registers its own widths (`functools.singledispatch`).
+Functions dispatch on the law's class, so that laws defined elsewhere register their own widths
+(`functools.singledispatch`).
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ Floats = NDArray[np.float64]
 
 @singledispatch
 def half_width(noise: object, level: float) -> float:  # noqa: ARG001
-    """The least t with P(|X| <= t) >= level for one coordinate, in lattice steps. Raises TypeError for no law."""
+    """Return the least t with P(|X| <= t) >= level for one coordinate, in lattice steps. Raises TypeError for unknown
+    laws."""
     raise TypeError(f"no law of noise: {type(noise).__name__}")
 
 
 @singledispatch
 def half_widths(noise: object, weights: Floats, level: float) -> Floats:  # noqa: ARG001
-    """t with P(|sum of weights times coordinates| <= t) >= level, in lattice steps, for each of m combinations of
-    different coordinates; weights have shape (k, m). Raises TypeError for no law."""
+    """Return t with P(|sum of weights times coordinates| <= t) >= level, in lattice steps, for each of m combinations
+    of different coordinates; weights have shape (k, m). Raises TypeError for unknown laws."""
     raise TypeError(f"no law of noise: {type(noise).__name__}")
 
 
@@ -54,7 +56,7 @@ def _(noise: DiscreteGaussian, level: float) -> float:
 
 @half_width.register
 def _(noise: RoundedGaussian, level: float) -> float:
-    """The least whole t with P(|X| > t) = 2 P(Y > t + 1/2) <= 1 - level."""
+    """Return the least whole t with P(|X| > t) = 2 P(Y > t + 1/2) <= 1 - level."""
     quantile = solve(lambda x: 2 * gaussian_tail(x), 1 - level)
     return float(max(0, math.ceil(quantile * noise.scale * (1 + 1e-12) - 0.5)))
 
@@ -66,7 +68,7 @@ def _(noise: Staircase, level: float) -> float:
 
 @half_widths.register
 def _(noise: Staircase, weights: Floats, level: float) -> Floats:
-    (one,) = np.abs(weights)  # the law of a single coordinate
+    (one,) = np.abs(weights)  # this law has a single coordinate
     return np.asarray(one * _stair_half_width(noise, level))
 
 
@@ -82,7 +84,7 @@ def _(noise: SplitLaplace, weights: Floats, level: float) -> Floats:
 
 @half_widths.register
 def _(noise: RoundedGaussian, weights: Floats, level: float) -> Floats:
-    """Each coordinate is rounded by a half at most."""
+    """Return half-widths; each coordinate is rounded by at most a half."""
     wide = _linear("gaussian", noise.dimension, weights, level, noise.scale)
     return np.asarray(wide - np.abs(weights).sum(axis=0) / 2)
 
@@ -93,7 +95,7 @@ def _(noise: DiscreteGaussian, weights: Floats, level: float) -> Floats:
 
 
 def _laplace_half_width(scale: Fraction, level: float) -> float:
-    """The least whole t with P(|X| > t) = 2 a^(t + 1) / (1 + a) <= 1 - level."""
+    """Return the least whole t with P(|X| > t) = 2 a^(t + 1) / (1 + a) <= 1 - level."""
     a = math.exp(-1 / scale)
     t = math.ceil(math.log(2 / ((1 - level) * (1 + a))) * float(scale) - 1 - 1e-9)
     return float(max(0, t))
@@ -101,7 +103,7 @@ def _laplace_half_width(scale: Fraction, level: float) -> float:
 
 @remembered(1024)
 def _stair_half_width(noise: Staircase, level: float) -> float:
-    """The least whole t with P(|X| > t) <= 1 - level, at any level."""
+    """Return the least whole t with P(|X| > t) <= 1 - level, at any level."""
     goal = (1 - Decimal(level)) / 2
     low, high = -1, 0  # too little, enough
     while noise.upper_tail(high + 1) > goal:
@@ -113,8 +115,8 @@ def _stair_half_width(noise: Staircase, level: float) -> float:
 
 
 def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float, scale: float) -> NDArray[np.float64]:
-    """Half-widths of combinations of coordinates: those of the law on the line, and a step more for each coordinate,
-    since the lattice is not the line."""
+    """Return half-widths of combinations of coordinates: those of the law on the line, plus one step for each
+    coordinate, because of the lattice."""
     sizes = np.abs(weights)
     if len(sizes) == 2 and law != "gaussian":
         wide = of_pairs(sizes, _table(law, dimension, level))
@@ -127,8 +129,8 @@ def _linear(law: str, dimension: int, weights: NDArray[np.float64], level: float
 
 @remembered(256)
 def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
-    """The half-widths of pairs with the weights 1 and the table's ratios: all at once where they are as exact so."""
-    from dpsql.accuracy import linear_combinations  # as above
+    """Return the half-widths of pairs with the weights 1 and the table's ratios, all at once if that is as exact."""
+    from dpsql.accuracy import linear_combinations  # imported late, as above
 
     least, most = linear_combinations.EXACT_LEVELS
     if not least <= level <= most:
@@ -137,8 +139,9 @@ def _table(law: str, dimension: int, level: float) -> NDArray[np.float64]:
 
 
 def gaussian_half_width(variance: Fraction, level: float) -> int:
-    """The least whole t with P(|X| <= t) >= level, X discrete Gaussian: exact sums for small variances, else one step
-    more than the continuous quantile (Canonne, Kamath, Steinke 2020, proposition 25: the tails differ by one step)."""
+    """Return the least whole t with P(|X| <= t) >= level, X discrete Gaussian: exact sums for small variances, else one
+    step more than the continuous quantile (Canonne, Kamath, Steinke 2020, proposition 25: the tails differ by one
+    step)."""
     sigma = math.sqrt(variance)
     if sigma > _LARGEST_SUM:
         return math.ceil(solve(lambda x: 2 * gaussian_tail(x), 1 - level) * sigma) + 1
