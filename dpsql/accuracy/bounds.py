@@ -395,7 +395,7 @@ class _Terms:
 
     @classmethod
     def of(cls, candidates: int, epsilon: Number, sensitivity: Number, beta: Number, monotone: bool) -> _Terms:
-        """Raises InvalidPrivacyParameter."""
+        """Create the terms. Raises InvalidPrivacyParameter."""
         count, miss = whole(candidates, "candidates"), _share(beta, "beta")
         rate = as_epsilon(epsilon) / (2 * positive(sensitivity, "sensitivity"))
         paper = choice_laws.textbook_gap(count, rate, float(miss))

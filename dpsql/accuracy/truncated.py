@@ -63,7 +63,7 @@ class Tail(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether values are integers; otherwise they are real."""
+        """True if values are integers; otherwise they are real."""
 
     def __hash__(self) -> int:
         """Hash by identity."""

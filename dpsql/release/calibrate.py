@@ -38,7 +38,7 @@ from dpsql.release.selection.groups import GEOMETRIC, PUBLIC, Selection, selecti
 STRATEGIES = ("auto", "split")
 MECHANISMS = ("auto", "laplace", "gaussian")
 _MUCH_LESS = 0.8
-"""The ratio of variances below which a law that conditions (HAVING, thresholds) cannot use is worthwhile."""
+"""The ratio of variances below which a distribution that conditions (HAVING, thresholds) cannot use is worthwhile."""
 
 
 def calibrate(
@@ -229,7 +229,7 @@ def _shares(
 ) -> tuple[Share, ...]:
     """Return the noise of each lattice that has any. The lattices' coordinates are those of `whole`, in order. The
     sensitivity is derived from `whole`, because its coordinates are released. `stairs`: whether a single coordinate may
-    have the staircase law."""
+    have the staircase distribution."""
     shares, first = [], 0
     for lattice, part in dealt:
         places = tuple(first + place for place, each in enumerate(lattice.coordinates) if each.noisy)
@@ -253,14 +253,14 @@ def _shares(
 
 
 def _stairs_suit(query: Query, mechanism: str) -> bool:
-    """Return whether no law was requested and answers are not compared: conditional intervals of shown rows do not
-    support the staircase law."""
+    """Return whether no distribution was requested and answers are not compared: conditional intervals of shown rows do
+    not support the staircase distribution."""
     return mechanism == "auto" and not query.stages and query.finish.having is None
 
 
 def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
-    """Return whether the staircase law is available and has much less noise than Laplace: from an epsilon of 2.4 on,
-    except for counts of single rows, for which both laws are equal."""
+    """Return whether the staircase distribution is available and has much less noise than Laplace: from an epsilon of
+    2.4 on, except for counts of single rows, for which both distributions are equal."""
     if not suits(reach):
         return False
     stairs, slope = (law.calibrate(reach, epsilon).spread for law in (Staircase, CubeLaplace))

@@ -7,8 +7,8 @@ do not cross. If a range has too many values to count one by one, they are drawn
 answer is hardly ever beyond all rows. For the most frequent values, each row counts for one value only. So the counts
 of all values together have noise for one row, and the values with the largest counts are taken. That costs the same for
 any number of values, whereas successive draws would divide epsilon. A draw paid by epsilon is permute-and-flip, which
-is never worse than the exponential mechanism at the same epsilon. Draws paid by rho or by runs use the exponential
-mechanism, whose rho is a quarter of the rho implied by its epsilon.
+is never worse than the exponential mechanism at the same epsilon. Draws paid by rho, and draws among runs, use the
+exponential mechanism, whose rho is a quarter of the rho that its epsilon alone implies.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ EXACT = "exact"
 @dataclass(frozen=True)
 class Draw(MeasurementNotes):
     """One private selection for each group. `epsilon`: the cost of all groups together, with at most `rows` rows of one
-    unit; `wanted`: the ascending quantiles, counted from the top for a largest rank, or the number of successive draws;
-    `grid`: the place among the plan's grids; `places`: of the results among the released values."""
+    unit; `wanted`: the quantiles in ascending order, or the number of values to select; `grid`: the place among the
+    plan's grids; `places`: of the results among the released values."""
 
     kind: AggregateFunction
     grid: int
@@ -117,7 +117,7 @@ class Draw(MeasurementNotes):
 
     @property
     def _neighbours(self) -> dict[str, Any]:
-        """The neighbour relation for the law of quantiles, and the order of draws."""
+        """The neighbour relation for the distribution of quantiles, and the order of draws."""
         return {"rows": self.rows, "bounded": self.bounded, "one_group": self.one_group, "tree": self.tree}
 
     def rows_off(self, level: float) -> int:

@@ -1,7 +1,7 @@
 """A release without noise, for synthetic rows only: noise is zero, and every selection returns the first of the best.
 
-On private rows it would return exact values. Therefore it is made only in `dpsql.trial`, which has only synthetic and
-public rows.
+On private rows it would return exact values. Therefore it is made only in `dpsql.session.dry_run`, which has only
+synthetic and public rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True)
 class _Zeros:
-    """Zeros instead of a law's draws, of the same shape and dtype. `lifted`: the places and heights of coordinates that
-    must reach a threshold, so that their groups are shown."""
+    """Zeros instead of a distribution's draws, of the same shape and dtype. `lifted`: the places and heights of
+    coordinates that must reach a threshold, so that their groups are shown."""
 
     law: Any
     lifted: tuple[tuple[int, int], ...] = ()
 
     def draw(self, *cells: Any) -> Any:
-        """Return zeros in the shape of the law's draws."""
+        """Return zeros in the shape of the distribution's draws."""
         none = self.law.draw(0)
         found = np.zeros((len(none), *cells), dtype=none.dtype)
         for place, height in self.lifted:

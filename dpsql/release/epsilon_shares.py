@@ -29,8 +29,8 @@ _MOST_PAIRS = 4
 
 @dataclass(frozen=True)
 class Batch:
-    """Aggregations (places in the plan) that share one epsilon; `selects`: their count decides which groups show;
-    `drawn`: they are values chosen by a draw."""
+    """Aggregations (places in the plan) that share one epsilon; `selects`: their count decides which groups are shown;
+    `drawn`: they are private selections of values."""
 
     places: tuple[int, ...]
     epsilon: Fraction
@@ -153,7 +153,7 @@ def _of(analysis: Analysis, batch: Batch) -> Analysis:
 
 @lru_cache(maxsize=64)
 def _of_some(of: IdentityKey[Analysis], places: tuple[int, ...]) -> Analysis:
-    """Return the analysis of the aggregations at some places, the same for every law."""
+    """Return the analysis of the aggregations at some places, the same for every distribution."""
     return replace(of.value, measured=tuple(of.value.measured[place] for place in places))
 
 

@@ -1,5 +1,5 @@
-"""Expected errors of aggregates, to first order, at a reference table: the measure that compares designs and laws of
-noise.
+"""Expected errors of aggregates, to first order, at a reference table: the measure that compares designs and
+distributions of noise.
 
 The reference is public: many rows, every column spread evenly over its declared range, two columns with half of the
 largest correlation. A smooth statistic g of noisy features has the standard error |gradient of g|, weighted by the
@@ -26,7 +26,7 @@ Features = tuple[Feature, ...] | None
 _ROWS = 1e6
 _NUDGE = 1e-3
 _LEAST = 1e-300
-"""The least variance; noise this small is never visible, whichever law it has."""
+"""The least variance; noise this small is never visible, whichever distribution it has."""
 
 
 def mean_log_error(lattice: Lattice, variance: Mapping[int, float]) -> float:
@@ -60,7 +60,7 @@ Worths = tuple[tuple[int, float], ...]
 def _squared_worths(
     estimates: IdentityKey[Estimates], coordinates: IdentityKey[Coordinates], features: IdentityKey[Features]
 ) -> tuple[Worths, ...]:
-    """Return the squared derivatives of all aggregations, for any law of noise."""
+    """Return the squared derivatives of all aggregations, for any noise distribution."""
     return tuple(_worths(slopes, coordinates.value, features.value) for slopes in _all_slopes(estimates))
 
 

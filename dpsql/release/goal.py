@@ -25,8 +25,8 @@ _LEAST, _MOST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 
 
 def reached(query: Query, make: Callable[[Fraction, str], Release], goal: Goal, laws: Sequence[str]) -> Release:
-    """Return the release with the least epsilon for which every output's noise is within the goal, with the law that
-    needs less epsilon. If all laws are refused, raises the error of the first."""
+    """Return the release with the least epsilon for which every output's noise is within the goal, with the
+    distribution that needs less epsilon. If all distributions are refused, raises the error of the first."""
     _check_own(query)
 
     def made_with(law: str) -> Callable[[Fraction], Release]:

@@ -1,7 +1,7 @@
 """Identity-based cache keys, which avoid deep comparison.
 
-A plan is compared under Laplace and Gaussian noise; facts that do not depend on the law are derived once. While a cache
-holds a key it holds the value, so that no other value can have its identity.
+A plan is compared under Laplace and Gaussian noise; facts that do not depend on the distribution are derived once.
+While a cache holds a key it holds the value, so that no other value can have its identity.
 """
 
 from __future__ import annotations

@@ -19,11 +19,10 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A comparison of two possible laws. `wider`: the standard deviation of the other law's noise over that of the
-    chosen one, as a geometric mean over the `outputs`; `crossover`: for a single count, Gaussian noise is narrower
-    from this many cells of one unit on (each moved by one). `hides`: the number of people for which a group is
-    shown as likely as not, of the other law over the chosen one; None if no threshold hides any. It weighs as much
-    as an output."""
+    """A comparison of two possible distributions. `wider`: the standard deviation of the other's noise over that of the
+    chosen one, as a geometric mean over the `outputs`; `crossover`: for a single count, Gaussian noise is narrower from
+    this many cells of one unit on (each moved by one). `hides`: the number of people for which a group is shown as
+    likely as not, of the other over the chosen one; None if no threshold hides any. It weighs as much as an output."""
 
     chosen: str
     wider: float
@@ -33,12 +32,12 @@ class Choice:
 
     @property
     def better(self) -> bool:
-        """Whether the chosen law is better, by the geometric mean of all."""
+        """True if the chosen distribution is better, by the geometric mean of all."""
         return self.outputs * math.log(self.wider) + math.log(self.hides or 1.0) > 0
 
     @property
     def reversed(self) -> Choice:
-        """The comparison from the other law's side."""
+        """The comparison from the other distribution's side."""
         hides = None if self.hides is None else 1 / self.hides
         return replace(self, chosen=self.other, wider=1 / self.wider, hides=hides)
 
@@ -48,7 +47,7 @@ class Choice:
 
 
 def crossover(allowed: Allowance, delta: Fraction) -> float:
-    """Return the number k of cells at which both laws have the same variance: (k / epsilon)^2 2 = k / (2 rho).
+    """Return the number k of cells at which both distributions have the same variance: (k / epsilon)^2 2 = k / (2 rho).
 
     rho is the Gaussian's at (epsilon, delta) by its exact tails, or by the tight conversion if only rhos are added up.
     If the budget is in rho, k is 1/2, so that Gaussian noise always wins."""

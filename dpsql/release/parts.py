@@ -81,7 +81,7 @@ class ChosenPoint:
 
     @property
     def partial(self) -> bool:
-        """Whether the range has values that are not points."""
+        """True if the range has values that are not points."""
         if self.among is not None:
             return self.kind is Type.REAL or self.among.step > 1
         return self.step > 1 or (self.points is not None and self.points.lower != self.points.upper)

@@ -134,7 +134,7 @@ class Release:
 
     @property
     def provisional(self) -> bool:
-        """Whether some bounds are still to be chosen."""
+        """True if some bounds are still to be chosen."""
         return bool(self.searches.searches)
 
     @property
@@ -183,7 +183,7 @@ class Release:
 
     @property
     def hides(self) -> bool:
-        """Whether groups of few units are hidden."""
+        """True if groups of few units are hidden."""
         return self.selection.hides
 
     @property

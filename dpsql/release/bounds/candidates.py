@@ -46,7 +46,7 @@ _SMALLEST = -34
 _MIRRORED = 2
 """Extra half octaves for [-B, B], which is twice as wide, and for ranges of negative values only, which are rare."""
 _OWNERS = 5
-"""Half octaves deducted from the declared range, because it is likely."""
+"""Half octaves deducted for the declared range, because it is likely."""
 _STEEPER = 4.8
 """Narrowing a free interval by half an octave is worth this many times as much as for bounds from 0: rows clipped on
 both sides offset each other."""

@@ -45,7 +45,7 @@ _TIE = 0.001
 @dataclass(frozen=True, slots=True)
 class DesignRequest:
     """The requirements of a design. law: "gaussian", "split" (Laplace noise, the budget split), else the joint Laplace
-    law."""
+    distribution."""
 
     analysis: Analysis
     epsilon: Fraction
@@ -79,9 +79,9 @@ def lower(analysis: Analysis, epsilon: Fraction, wanted: GroupRequirement, *, la
 
 
 def _sums(asked: DesignRequest, plain: Lattice) -> Iterable[Lattice]:
-    """Yield designs for a SUM without a requested count: uncentred, or next to the count of all rows if that is needed
-    anyway. A separate count would add (l + u) / 2 times its noise. Under bounded neighbours an uncentred sum moves no
-    further, so it may be uncentred even if its count is measured."""
+    """Yield designs for a SUM without a requested count: uncentred, or centred with the count of all rows. A separate
+    count would add (l + u) / 2 times its noise. Under bounded neighbours an uncentred sum moves no further, so it may
+    be uncentred even if its count is measured."""
     if asked.analysis.neighbours is Neighbours.BOUNDED and any(
         each.kind.linear and None not in (each.sum, each.count) for each in plain.estimates
     ):
@@ -130,7 +130,7 @@ CANDIDATES: list[Candidates] = [_sums, _around, _shares, _cells, _across]
 @lru_cache(maxsize=64)
 def _lattice(of: IdentityKey[Analysis], epsilon: Fraction, wanted: GroupRequirement) -> Lattice:
     """Return the lattice on the integers if their common multiple allows it, otherwise on coarser grids; it is the same
-    for every law.
+    for every distribution.
 
     Noise grows with a unit's contributions, so the grid may be coarser by the same factor."""
     analysis = of.value
@@ -179,6 +179,6 @@ def error_of(lattice: Lattice, analysis: Analysis, epsilon: Fraction, law: str) 
 
 @lru_cache(maxsize=256)
 def _reach(lattice: IdentityKey[Lattice], analysis: IdentityKey[Analysis]) -> Reach:
-    """Return the sensitivity of all noisy coordinates, for any law."""
+    """Return the sensitivity of all noisy coordinates, for any distribution."""
     made = lattice.value
     return reach_of(made.parts, made.noisy, analysis.value, made.noisy_classes)

@@ -297,7 +297,7 @@ class Builder:
     def _common_steps(self, each: list[int]) -> int | None:
         """Return the common sensitivity of all noisy coordinates: a multiple of each, or, on coarse grids, so large
         that an integer factor for each comes within 2^-12 of it. Several coordinates, or those of levels, share a fine
-        lattice on which their laws are practically continuous. None if coarse grids are required."""
+        lattice on which their distributions are practically continuous. None if coarse grids are required."""
         steps = math.lcm(*each) if each else 0
         if steps > 4 * self.fineness.most_steps():
             return 1 << (max(each).bit_length() + 12) if self.coarse else None

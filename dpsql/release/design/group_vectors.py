@@ -71,7 +71,7 @@ def _less(each: Coordinate, people: int, twice: int) -> Coordinate:
 
 def _scaled(lattice: Lattice, public: ExactPlan, analysis: Analysis, epsilon: Fraction) -> Iterator[Lattice]:
     """Yield the lattice, unless it has too many numbers, with coordinates scaled to a common sensitivity. A single
-    number for all groups stays on the integers; otherwise the lattice is so fine that its law is practically
+    number for all groups stays on the integers; otherwise the lattice is so fine that its distribution is practically
     continuous."""
     plan = replace(public, parts=lattice.parts)
     moves = moves_across(plan, lattice.noisy, analysis)

@@ -3,8 +3,8 @@
 A row adds 1 to COUNT(*) = N and 0 or 1 to a count c of some rows (COUNT(x), COUNT_IF, COUNT ... FILTER) or of distinct
 values. It moves 2 c - N by -1 or 1, as far as c, so the noise is the same. And c = (N + (2 c - N)) / 2 has half the sum
 of two uncorrelated noises: half the variance, at no cost. (A SUM of booleans centred with their count is equivalent.)
-Two such counts even justify an unrequested count of all: d + 1 coordinates of the law on the cube have a variance of (d
-+ 2)(d + 3) / 3, and half of that is less than (d + 1)(d + 2) / 3 for d >= 2.
+Two such counts even justify an unrequested count of all: d + 1 coordinates of the distribution on the cube have a
+variance of (d + 2)(d + 3) / 3, and half of that is less than (d + 1)(d + 2) / 3 for d >= 2.
 
 The cost follows from both parts (`core.sensitivity.norms`). Under bounded neighbours 2 c - N can move further than c
 (if a counted row becomes an uncounted one), so the designs have to be compared.

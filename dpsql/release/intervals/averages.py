@@ -114,8 +114,8 @@ def average_interval(release: Release, released: ReleasedValues, estimate: Estim
     at every count.
 
     The set can be split or empty if the count is near 0. The interval is its hull within the declared range, or the
-    whole range if it is empty (Fieller's method, with the exact law). If the count is below 1/2, the interval includes
-    the middle of the range, which is the shown value."""
+    whole range if it is empty (Fieller's method, with the exact distribution). If the count is below 1/2, the interval
+    includes the middle of the range, which is the shown value."""
     low, high = float(estimate.range.lower), float(estimate.range.upper)
     if estimate.sum is None:
         same = np.full(released.groups, estimate.centre)

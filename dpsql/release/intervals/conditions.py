@@ -249,8 +249,8 @@ def _of_one(release: Release, share: Share, place: int, low: float, high: float)
 
 
 def _law_of_all(share: Share, places: Collection[int]) -> Noise:
-    """Return the joint law of some coordinates: that of their class, or of independent ones if each class has one
-    coordinate; otherwise it is not known."""
+    """Return the joint distribution of some coordinates: that of their class, or of independent ones if each class has
+    one coordinate; otherwise it is not known."""
     noise = share.noise
     if not isinstance(noise, ClassLaplace):
         return noise

@@ -45,9 +45,9 @@ def interval(
 
     `given`: the condition that selected the shown rows; None: only the release's threshold.
 
-    A single aggregate gets the interval of its law, and so do combinations and quotients of counts and sums. Any other
-    expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m, which hold
-    together by the union bound."""
+    A single aggregate gets the interval of its distribution, and so do combinations and quotients of counts and sums.
+    Any other expression over m of these gets interval arithmetic over their intervals at level 1 - (1 - level) / m,
+    which hold together by the union bound."""
     if any(isinstance(part, IntervalEnd | Report) for part in walk(expr)):
         return None
     given = threshold_of(release) if given is None else given

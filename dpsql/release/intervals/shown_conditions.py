@@ -1,16 +1,16 @@
 """Conditional noise distributions, given that a row is shown.
 
 An interval is read next to a shown row. If noisy values selected the row (a threshold on its count, HAVING), its noise
-no longer has its original law. Intervals hold at their level given that the row is shown:
+no longer has its original distribution. Intervals hold at their level given that the row is shown:
 
-* Values without noise in common with the selecting values keep their law.
-* The selecting value: exact equal-tailed sets of the law within its window (`accuracy.truncated`).
+* Values without noise in common with the selecting values keep their distribution.
+* The selecting value: exact equal-tailed sets of the distribution within its window (`accuracy.truncated`).
 * Other values with noise of the same vector: given the window W, an interval is missed with probability at most
-  P(missed) / P(W), for any laws. P(W) depends only on the exact selecting value k. Take an interval for k that is
-  missed with probability at most a / 20 given W, and the least P(W) over it. An interval at level 1 - (19/20) a P(W)
-  for the other values is then missed with probability at most (19/20) a: together a. (For the true k the level used
-  is at least as high as that of a fixed interval, unless k is missed. An interval here means the event that the noise
-  lies within its half-width, which grows with the level.)
+  P(missed) / P(W), for any distributions. P(W) depends only on the exact selecting value k. Take an interval for k
+  that is missed with probability at most a / 20 given W, and the least P(W) over it. An interval at level
+  1 - (19/20) a P(W) for the other values is then missed with probability at most (19/20) a: together a. (For the
+  true k the level used is at least as high as that of a fixed interval, unless k is missed. An interval here means
+  the event that the noise lies within its half-width, which grows with the level.)
 
 For rows selected by their rank among others (ORDER BY and LIMIT), the intervals of all candidate rows must hold at
 once. The noise of groups is independent, also given which of them passed a threshold. By the union bound each of m
@@ -115,7 +115,7 @@ class ShownCondition:
 
     @property
     def chosen_rows(self) -> bool:
-        """Whether noise selected the rows."""
+        """True if noise selected the rows."""
         return bool(self.windows or self.ways or self.unread or self.ranked)
 
     def further(self, *conditions: Window | ShownCases | frozenset[int]) -> ShownCondition:

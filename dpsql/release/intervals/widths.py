@@ -1,4 +1,4 @@
-"""Half-widths of the noise in combinations of a release's features, by the law of their coordinates."""
+"""Half-widths of the noise in combinations of a release's features, by the distribution of their coordinates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpsql.schema.frozen import dataclass
 
 Floats = NDArray[np.float64]
 _ANGLES, _FEWER_ANGLES = 257, 33
-"""Numbers of chords, normally and for a law that takes long to compute. Widths between two chords are too wide by a
-factor of up to 1 / cos of half their angle, 0.002 % and 0.12 %."""
+"""Numbers of chords, normally and for a distribution that takes long to compute. Widths between two chords are too wide
+by a factor of up to 1 / cos of half their angle, 0.002 % and 0.12 %."""
 _NEAREST = 1 - 1e-9
 _HALVINGS = 50
 _FEW = 256
@@ -29,8 +29,8 @@ def half_widths(release: Release, places: Sequence[int | None], weights: Floats,
     """Return t with P(|noise of the combination| <= t) >= level, for each of m combinations of the features at `places`
     (all of one noise vector; None: a feature that is 0) with weights of shape (len(places), m).
 
-    Laws are not tabled at levels beyond 1 - 1e-9. There, widths grow in proportion to the logarithm of the error
-    probability. The logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so they are never too
+    Distributions are not tabled at levels beyond 1 - 1e-9. There, widths grow in proportion to the logarithm of the
+    error probability. The logarithm of a tail is concave and 0 at 0 (see `linear_combinations`), so they are never too
     narrow. The staircase's tail is not log-concave, but known at any level."""
     by_coordinate = in_coordinates(release, places, weights)
     if not by_coordinate:

@@ -1,5 +1,6 @@
 """Expressions over aggregates as combinations of noisy features: sums and differences of COUNT and SUM with numbers,
-and quotients of two of these. The law of their noise is known, so that their intervals need no interval arithmetic.
+and quotients of two of these. The distribution of their noise is known, so that their intervals need no interval
+arithmetic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Simulated intervals: noise redrawn around released values, by public laws.
+"""Simulated intervals: noise redrawn around released values, by public distributions.
 
-These draws are not part of any mechanism. They are post-processing: they read only released values and public laws, and
-replace exact laws where none are known. They are seeded by the released values, so that a repeated answer has the same
-intervals. Therefore doubles suffice, and uniforms come from a hash (SHAKE-256).
+These draws are not part of any mechanism. They are post-processing: they read only released values and public
+distributions, and replace exact distributions where none are known. They are seeded by the released values, so that a
+repeated answer has the same intervals. Therefore doubles suffice, and uniforms come from a hash (SHAKE-256).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpsql.release.release import Release, ReleasedValues
 Floats = NDArray[np.float64]
 
 _LAPLACE = (CubeLaplace, ClassLaplace, SplitLaplace)
-"""Laws with separate noise for each group."""
+"""Distributions with separate noise for each group."""
 
 
 class Uniforms:
@@ -49,8 +49,8 @@ def seed_of(*released: ReleasedValues) -> bytes:
 
 
 def can_be_redrawn(release: Release, released: ReleasedValues) -> bool:
-    """Return whether the release's laws are known here and all groups are shown. With GROUPING SETS in the text, rows
-    of one key can repeat, and post-processing SQL may not distinguish them."""
+    """Return whether the release's distributions are known here and all groups are shown. With GROUPING SETS in the
+    text, rows of one key can repeat, and post-processing SQL may not distinguish them."""
     laws = [*(share.noise for share in release.shares), *(level.noise for level in release.levels.measured)]
     known = all(isinstance(noise, GaussianNoise) or type(noise) in _LAPLACE for noise in laws)
     told_apart = release.query.plan.apart or not release.levels.wanted
@@ -58,8 +58,8 @@ def can_be_redrawn(release: Release, released: ReleasedValues) -> bool:
 
 
 def redrawn(release: Release, released: ReleasedValues, factors: Floats) -> ReleasedValues:
-    """Return one run per factor, in order, each with all groups: released values plus noise of the release's laws times
-    the factor. Selected points stay unchanged."""
+    """Return one run per factor, in order, each with all groups: released values plus noise of the release's
+    distributions times the factor. Selected points stay unchanged."""
     runs, groups, uniforms = len(factors), released.groups, Uniforms(seed_of(released))
     steps = np.zeros((len(release.coordinates), runs * groups))
     scaled = np.repeat(factors, groups)

@@ -126,7 +126,8 @@ def branch_values(expr: Expr) -> tuple[object, ...] | None:
 
 
 def _given(release: Release) -> ShownCondition:
-    """Return the condition that threshold and HAVING place on shown rows; it follows from laws and the text."""
+    """Return the condition that threshold and HAVING place on shown rows; it follows from distributions and the
+    text."""
     return threshold_of(release).further(*conditions(release, release.query.finish.having, *of_having(release)))
 
 

@@ -35,9 +35,9 @@ _NOISE = {LAPLACE: "laplace", GAUSSIAN: "gaussian"}
 
 @dataclass(frozen=True)
 class Selection:
-    """How groups are selected. `strategy`: one of GoogleSQL's names. `every_cell`: all public groups are shown;
-    `hides`: groups of few people are not. `epsilon`: the cost of the selection, from the text; `least`: groups of fewer
-    people are never shown."""
+    """The method of partition selection. `strategy`: one of GoogleSQL's names. `every_cell`: all public groups are
+    shown; `hides`: groups of few people are not. `epsilon`: the cost of the selection, from the text; `least`: groups
+    of fewer people are never shown."""
 
     strategy: str
     every_cell: bool
@@ -46,11 +46,11 @@ class Selection:
     least: int | None = None
     place: Span | None = None
     asked: bool = False
-    """Whether the text names the strategy."""
+    """True if the text names the strategy."""
 
     @property
     def by_threshold(self) -> bool:
-        """Whether a noisy count is compared with a threshold."""
+        """True if a noisy count is compared with a threshold."""
         return self.hides and self.strategy != GEOMETRIC
 
     @property
@@ -75,7 +75,7 @@ class Selection:
 
 
 def selection_of(query: Query, analysis: Analysis, options: Options | None, mechanism: str) -> Selection:
-    """Return how the groups of a query are selected. Raises a QueryRefused for options that do not go together."""
+    """Return the selection of a query's groups. Raises a QueryRefused for options that do not go together."""
     public = query.plan.public_cells is not None
     if not analysis.private or not query.plan.keys:
         _check(query, options, PUBLIC)
@@ -99,8 +99,8 @@ def selection_of(query: Query, analysis: Analysis, options: Options | None, mech
 
 
 def _by_itself(analysis: Analysis, mechanism: str, *, public: bool) -> str:
-    """Return the default strategy: the truncated geometric law is optimal on its own, but next to a count a threshold
-    is free."""
+    """Return the default strategy: the truncated geometric distribution is optimal on its own, but next to a count a
+    threshold is free."""
     if public:
         return PUBLIC
     if mechanism == "gaussian":

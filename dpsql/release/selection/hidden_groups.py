@@ -35,8 +35,8 @@ def by_chance(
     mechanism: str,
 ) -> tuple[Lattice, ShownGroups]:
     """Return a selection of groups by exact counts, and the lattice with a part for them. Where the text leaves it open
-    and a unit may contribute to several groups, the selection is by weights if these show smaller groups as likely as
-    not."""
+    and units may be in several groups, groups are selected by weights if, for people in the maximum number of groups,
+    these show smaller groups as likely as not."""
     by_pair, least = allowed.rho is None, chosen.least or 1
     share = grant(allowed, None if own == allowed.pure else own, delta / 2 if by_pair else delta)
     counted, place = _with_count_of_units(lattice, analysis)
