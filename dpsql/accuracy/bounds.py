@@ -28,7 +28,8 @@ class Bound:
     paper : float
         The bound that the usual theorem proves.
     exact : float
-        The least distance for which it is true, as the nearest float."""
+        The least distance for which it is true, as the nearest float.
+    """
 
     paper: float
     exact: float
@@ -72,7 +73,8 @@ def laplace(
     InvalidPrivacyParameter
         For numbers out of range.
     InvalidArgument
-        Unless exactly one of scale and epsilon is given."""
+        Unless exactly one of scale and epsilon is given.
+    """
     if (scale is None) == (epsilon is None):
         raise InvalidArgument("give the scale, or the epsilon (and sensitivity) that make it: one of the two.")
     b = positive(sensitivity, "sensitivity") / as_epsilon(epsilon) if scale is None else positive(scale, "scale")
@@ -105,7 +107,8 @@ def gaussian(sigma: Number, *, k: int = 1, beta: Number = 0.05) -> Bound:
     Raises
     ------
     InvalidPrivacyParameter
-        For numbers out of range."""
+        For numbers out of range.
+    """
     deviation, count, miss = float(positive(sigma, "sigma")), whole(k, "k"), _share(beta, "beta")
     quantile = solve(lambda z: 2 * gaussian_tail(z), _each(miss, count))
     return Bound(deviation * math.sqrt(2 * math.log(2 * count / miss)), deviation * quantile)
@@ -147,7 +150,8 @@ def exponential(
     Raises
     ------
     InvalidPrivacyParameter
-        For numbers out of range."""
+        For numbers out of range.
+    """
     terms = _Terms.of(candidates, epsilon, sensitivity, beta, monotone)
     return terms.worst(choice_laws.exponential_excess, counts)
 
@@ -176,7 +180,8 @@ def permute_and_flip(
     Raises
     ------
     InvalidPrivacyParameter
-        For numbers out of range."""
+        For numbers out of range.
+    """
     terms = _Terms.of(candidates, epsilon, sensitivity, beta, monotone)
     return terms.worst(choice_laws.permute_and_flip_excess, counts)
 
@@ -194,7 +199,8 @@ class Choice:
     expected : float
         Mean of the gap, the distance of the selected utility from the best.
     error : Bound
-        The gap that is exceeded with probability at most beta."""
+        The gap that is exceeded with probability at most beta.
+    """
 
     probabilities: tuple[float, ...]
     success: float
@@ -234,7 +240,8 @@ def choice(
     InvalidPrivacyParameter
         For numbers out of range.
     InvalidArgument
-        For an unknown mechanism, or no candidates."""
+        For an unknown mechanism, or no candidates.
+    """
     values = [exact(each, "utility") for each in utilities]
     if not values:
         raise InvalidArgument("utilities are empty: there is nothing to choose from.")
@@ -277,7 +284,8 @@ def laplace_sum(a: Number, b: Number, t: Number) -> float:
     Raises
     ------
     InvalidPrivacyParameter
-        For numbers out of range."""
+        For numbers out of range.
+    """
     small, large = sorted(abs(exact(value, name)) for value, name in ((a, "a"), (b, "b")))
     distance = exact(t, "t")
     if not large or distance < 0:
@@ -315,7 +323,8 @@ def epsilon_for(error: Number, confidence: Number, sensitivity: Number = 1, k: i
     Raises
     ------
     InvalidPrivacyParameter
-        For numbers out of range, or if more than 1e9 is needed."""
+        For numbers out of range, or if more than 1e9 is needed.
+    """
     reach, miss, count = exact(error, "error"), 1 - _share(confidence, "confidence"), whole(k, "k")
     step = positive(sensitivity, "sensitivity")
     if reach < 0:

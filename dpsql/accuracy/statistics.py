@@ -256,8 +256,8 @@ class _End:
         )
 
     def excess(self, wide: Callable[[Floats], Floats]) -> Floats:
-        """Return, shape (3, groups), the excess of the value over the width at every corner, that of minus the value,
-        and the largest width."""
+        """Return, shape (3, groups), the least excess over all corners of the value over the width, the same for minus
+        the value, and the largest width."""
         corners, k, groups = self.weights.shape
         width = wide(self.weights.transpose(1, 0, 2).reshape(k, corners * groups)).reshape(corners, groups)
         width = width + self.rounding

@@ -280,7 +280,7 @@ def _furthest(likely: Callable[[Floats, Floats], NDArray[np.bool_]], values: Flo
     share = np.arange(1, parts)[:, np.newaxis] / parts
     going = np.arange(len(values))
     while going.size:
-        # By ratios, since what is looked for is near. Of two whole numbers further apart than 1 the ceilings lie beyond
+        # By ratios, since the searched distance is near. Between integers more than 1 apart the ceilings lie beyond
         # the lower one, and the first of them before the higher one.
         nearest, after = least[going], most[going]
         places = np.ceil((nearest + 1) * ((after + 1) / (nearest + 1)) ** share - 1)

@@ -89,7 +89,7 @@ class Builder:
         """Return the count that decides which groups are shown: the requested COUNT(*), at no additional cost, unless
         units must be counted. A unit may add several to it, which raises the threshold."""
         bounds = self.analysis.bounds
-        if bounds.rows.linf == 1:  # a row is a unit there
+        if bounds.rows.linf == 1:  # each row is a unit
             return CountRows(None)
         asked_for_units = any(m.of == "presence" and not m.argument.nullable for m in self.analysis.measured)
         for m in self.analysis.measured if not asked_for_units else ():
