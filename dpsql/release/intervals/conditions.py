@@ -1,4 +1,4 @@
-"""HAVING, and WHERE over an answer, as windows of noisy values: the condition that shown rows place on their noise."""
+"""HAVING, and WHERE over an answer, as windows of noisy values: what a row's being shown implies about its noise."""
 
 from __future__ import annotations
 
@@ -157,7 +157,8 @@ def _average_and_number(release: Release, args: Sequence[Expr | None]) -> tuple[
 def _also_of_few(
     release: Release, place: int, count: tuple[Share, Weights], some: tuple[Window, ...]
 ) -> list[Window | ShownCases]:
-    """Return rows that are shown in one of these windows, or with a count below 1/2 that does not rule out rows."""
+    """Return the cases of rows that are shown in one of these windows, or with a count below 1/2 that does not rule out
+    rows."""
     known = _in_steps(release, *count, release.once(least_counts)[place], above=True)
     feature, least = release.estimates[place].count, some[0]
     if known is None or feature is None or math.isinf(least.low):
