@@ -212,7 +212,7 @@ def interval_within(
 
 
 def _ends(tail: Tail, y: Floats, window: Weighted, half: float, known: Pair) -> Bounds:
-    """Return the ends for a window that is bounded below; `known`: a range that contains k."""
+    """Return the ends for a window that is not bounded only above; `known`: a range that contains k."""
     low, high, edge = window
     step = max(1, math.floor(tail.scale / _FINE))
     moved = y

@@ -268,7 +268,7 @@ def _by_stairs(reach: Reach, epsilon: Fraction) -> bool:
 
 
 def _laplace(lattice: Lattice, reach: Reach, strategy: str) -> type[Laplace]:
-    """Return the law: one draw for all groups, for all coordinates, for each class, or for each coordinate."""
+    """Return the noise class: one draw for all groups, for all coordinates, for each class, or for each coordinate."""
     if lattice.across is not None:
         return GroupVectorLaplace
     if lattice.classes:

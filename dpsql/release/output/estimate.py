@@ -1,4 +1,4 @@
-"""Estimates of aggregates from noisy sums. Post-processing: free, and independent of the data."""
+"""Estimates of aggregates from noisy sums. Post-processing: free, and without access to the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HAVING, ORDER BY, LIMIT and the SELECT list over released values. Post-processing: free, and independent of the data.
+"""HAVING, ORDER BY, LIMIT and the SELECT list over released values. Post-processing: free, without access to the data.
 
 Theory: post-processing preserves differential privacy (Dwork, Roth 2014, proposition 2.1).
 """
