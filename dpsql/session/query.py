@@ -64,32 +64,58 @@ def query(
     dialect: str | None = None,
     auto_bounds: bool = True,
 ) -> Result:
-    """One private answer. Remembers nothing: epsilons add up over calls; `Session` keeps count and holds a budget.
+    """Return one private answer. Nothing is remembered: epsilons add up over calls. `Session` keeps count under a
+    budget.
 
-    data: a DataFrame (the query's one table name means it), or another source that `Table` takes, or {"name": any of
-    these or a Table}; each row is one person's.
-    epsilon: what the whole query costs; delta: needed for GROUP BY with unknown keys and for Gaussian noise, spent only
-    there; what the text's own OPTIONS say may be less. rho: what it costs in zero-concentrated privacy, in place of
-    epsilon. params: values for `:name` in the text. bounds: column ->
-    (lower, upper); keys: column -> list of group values, or "categories" for that of its dtype; types: column -> type;
-    nullable: column -> whether it may hold
-    NULL; all declared from what is known beforehand, never looked up in the data. unit: the column that says whose row
-    it is (None: each row is one person's), of which at most max_rows rows count, in at most max_groups groups.
-    neighbours: "unbounded"
-    protects the presence of a person, "bounded" what a person's rows say (the number of rows, where each is a unit, is
-    then public). error: in place of epsilon, how far answers may be off, each with probability `confidence` (0.95 if
-    left out): the least epsilon that reaches it is found and spent (then epsilon, if given, is the most that may be).
-    strategy: "auto" or "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. engine: what
-    adds the exact integers up, "pandas", "duckdb" or "spark"; "auto" follows from the kind of source, and is pandas for
-    its frames. memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for
-    what memory has no room for (None: nothing is written). timezone: the time zone in which columns of instants are
-    shown (None: UTC). dialect: whose SQL the text is, as "bigquery" or "postgres" (None: DuckDB's). auto_bounds: bounds
-    that the query needs and nobody declared are chosen privately, for a share of its epsilon; False: the query is
-    refused. Text that begins with EXPLAIN PRIVACY gives an Explanation (type checkers, which read no SQL, are told of
-    a Result).
+    Parameters
+    ----------
+    data : DataFrame, another source that `Table` takes, or mapping of str to these or to `Table`
+        A single source stands for the query's one table name. By default each row is a different person.
+    epsilon : float, optional
+        Privacy cost of the whole query. OPTIONS in the text may lower epsilon and delta.
+    delta : float, optional
+        Needed for GROUP BY with unknown keys and for Gaussian noise; spent only there.
+    rho : float, optional
+        Zero-concentrated cost, instead of epsilon.
+    params : mapping, optional
+        Values for `:name` in the text.
+    bounds, keys, types, nullable : mapping of column, optional
+        (lower, upper); list of group values, or "categories" for those of its dtype; type; whether it may hold NULL.
+        Declare these from prior knowledge, never from the data.
+    unit : str, optional
+        Column that identifies the privacy unit. None: each row is a different person.
+    max_rows, max_groups : int, optional
+        Contribution bounds of one unit.
+    neighbours : {"unbounded", "bounded"}
+        "unbounded" protects a person's presence, "bounded" the content of a person's rows. With "bounded" and rows as
+        units, the number of rows is public.
+    error : float, optional
+        Error limit, instead of epsilon: each answer keeps it with probability `confidence` (0.95 by default). The least
+        epsilon that reaches it is found and spent; `epsilon`, if given, is the upper limit.
+    strategy : {"auto", "split"}
+    mechanism : {"auto", "laplace", "gaussian"}
+        "auto": the one with the smaller error.
+    engine : {"auto", "pandas", "duckdb", "spark"}
+        Engine that computes exact integers. "auto": by the kind of source; pandas for its frames.
+    memory, threads, spill : str, int, path, optional
+        DuckDB's limits: a size such as "4GB", the number of threads, and a folder for data that exceed memory (None:
+        nothing is written).
+    timezone : str, optional
+        Time zone in which columns of instants are shown. None: UTC.
+    dialect : str, optional
+        SQL dialect of the text, such as "bigquery" or "postgres". None: DuckDB's.
+    auto_bounds : bool
+        Choose undeclared bounds privately, for a share of the query's epsilon. False: refuse queries that need them.
 
-    Raises a QueryRefused (the question), InvalidPrivacyParameter, InvalidSchema or InvalidArgument, before any row is
-    read.
+    Returns
+    -------
+    Result
+        An Explanation if the text begins with EXPLAIN PRIVACY (type checkers, which read no SQL, see a Result).
+
+    Raises
+    ------
+    QueryRefused, InvalidPrivacyParameter, InvalidSchema, InvalidArgument
+        Before any row is read.
     """
     relation = Neighbours.of(neighbours)
     word, resources = checked_word(engine), Resources.of(memory, threads, spill)
@@ -111,7 +137,7 @@ def query(
 
 @dataclass(frozen=True, slots=True)
 class _CallTables:
-    """Tables that can be asked about once: what is declared of them, where their rows are, and what adds these up."""
+    """Tables of one call: declarations, stores of rows, and the engine."""
 
     catalog: Catalog
     stores: Mapping[str, Store]
@@ -134,7 +160,7 @@ def _opened(data: Any, words: Mapping[str, Any], engine: str, resources: Resourc
 def _prepared(
     sql: str, opened: _CallTables, relation: Neighbours, terms: Terms, how: Mapping[str, Any]
 ) -> PreparedQuery:
-    """The question ready to run. Raises as `prepare`; of unknown groups with who would be hidden."""
+    """Return the prepared query. Raises as `prepare`; UnknownGroups also says which groups would be hidden."""
 
     def ask(terms: Terms) -> PreparedQuery:
         return prepare(sql, opened.catalog, relation, terms, **how)
@@ -142,7 +168,7 @@ def _prepared(
     try:
         return ask(terms)
     except UnknownGroups as refusal:
-        from dpsql.session.remedies import who_is_hidden  # most questions are not refused
+        from dpsql.session.remedies import who_is_hidden  # most queries are not refused
 
         raise who_is_hidden(refusal, ask, terms) from None
 
@@ -169,8 +195,8 @@ _lock = threading.Lock()
 
 
 def _store(frame: Any, schema: TableSchema, engine: Engine) -> Store:
-    """A store for this call. Text codes made for the same frame object before are kept as long as the frame lives and
-    its cells are the same memory."""
+    """Return a store for this call. Text codes of the same frame object are reused while the frame lives and its cells
+    are the same memory."""
     store: Store = engine.store(frame, schema)
     if not isinstance(store, ColumnStore):
         return store

@@ -1,5 +1,4 @@
-"""Session: tables, a budget, and the sentence that a query is: prepare, replay or charge, execute, privatise, keep,
-finish."""
+"""Session: tables and a budget. A query is prepared, replayed or charged, executed, privatised, stored and finished."""
 
 from __future__ import annotations
 
@@ -51,38 +50,62 @@ if TYPE_CHECKING:
 
 @checked_methods
 class Session(SessionSteps):
-    """Private questions about some tables, out of one budget.
+    """Private queries over tables, charged to one budget.
 
-    tables: name -> DataFrame or `dpsql.Table`. schema: a `dpsql.Schema` (the owner's file); its tables with a path are
-    read. budget: `Budget(epsilon, delta)`; a schema's budget may be tightened here, not widened. accountant: how costs
-    add up: "basic" (sums of epsilons and deltas), "zcdp" (sums of rhos, converted), or "auto" (default: a query is
-    admitted if either would admit it). neighbours: "unbounded" (default) or "bounded", for all queries. max_epsilon:
-    the most that one query may spend. epsilon, delta: what a query spends that does not say. auto_bounds: a query that
-    needs bounds that nobody declared chooses them privately, for a share of its epsilon; False, here or in the owner's
-    file: it is refused.
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame or `dpsql.Table`, optional
+        Tables by name.
+    schema : `dpsql.Schema`, optional
+        The owner's file. Its tables with a path are read.
+    budget : `Budget`, optional
+        `Budget(epsilon, delta)`. May tighten a schema's budget, not widen it.
+    accountant : {"auto", "basic", "zcdp"}, optional
+        Composition of costs: "basic" (sums of epsilons and deltas), "zcdp" (sums of rhos, converted), or "auto"
+        (default: a query is admitted if either admits it).
+    neighbours : {"unbounded", "bounded"}, optional
+        Neighbour relation of all queries; "unbounded" by default.
+    max_epsilon : float, optional
+        Upper limit of one query's epsilon.
+    epsilon, delta : float, optional
+        Defaults for queries that name none.
+    ledger : path or False, optional
+        File that records the spent budget for this and later sessions and other processes; created if missing. A
+        session that names a ledger may leave out the budget and use the ledger's. Default: the schema's ledger (the one
+        it names, or one next to its file). False: no file; spending counts in this process only.
+    analyst : str, optional
+        Name of the analyst, for budgets with shares.
+    anchor : str, optional
+        An earlier `ledger_anchor`: the ledger must still contain everything it contained then.
+    engine : {"auto", "pandas", "duckdb", "spark"}, optional
+        Engine that computes exact integers. "auto" (default): as in the owner's file, or by the kind of source. Answers
+        are replayed whichever engine computed them.
+    memory : str, optional
+        DuckDB's memory limit, such as "4GB". Engines that cannot keep to `memory`, `threads` or `spill` refuse them.
+    threads : int, optional
+        Number of threads of DuckDB.
+    spill : path, optional
+        Folder for data that exceed DuckDB's memory. None: nothing is written.
+    timezone : str, optional
+        Time zone in which instants are shown ("Europe/Berlin", "+02:00"). None: as in the owner's file, or UTC.
+    dialect : str, optional
+        Default SQL dialect of queries ("bigquery", "postgres" ...). None: DuckDB's.
+    auto_bounds : bool, optional
+        Choose undeclared bounds privately, for a share of the query's epsilon. False, here or in the owner's file:
+        refuse queries that need them.
 
-    ledger: a file that keeps what was spent, for this and later sessions, and other processes; made where there is
-    none; a session that names one may leave out the budget and take the file's. Left out, it is the schema's: the one
-    that it names, or one beside its file; False: none, what is spent counts in this process only. analyst: whose
-    queries these are, for budgets with shares. anchor: an earlier `ledger_anchor`: the ledger has to hold what it held
-    then.
+    Raises
+    ------
+    InvalidSchema, InvalidArgument, InvalidPrivacyParameter, LedgerError
 
-    engine: what adds exact integers up, "pandas", "duckdb" or "spark"; "auto" (default) is what the owner's file says,
-    else what follows from the kind of source. It is no part of a question: an answer is replayed whatever engine gave
-    it.
-
-    memory, threads, spill: what DuckDB may use: a size such as "4GB", how many threads, and a folder for what memory
-    has no room for (None: nothing is written). An engine that would not keep to them refuses them. timezone: in which
-    instants are shown ("Europe/Berlin", "+02:00"; None: as the owner's file says, else UTC). dialect: whose SQL
-    queries are in that do not say ("bigquery", "postgres" ...; None: DuckDB's).
-
-    A query that was answered before is answered again with the same numbers, at no cost (`query`). Frames are held as
-    shallow copies: what pandas writes to them later does not change the session's tables. Thread-safe. Raises
-    InvalidSchema, InvalidArgument, InvalidPrivacyParameter, LedgerError.
+    Notes
+    -----
+    Repeated queries get the same numbers and are free (`query`). Frames are held as shallow copies: later writes by
+    pandas do not change the session's tables. Thread-safe.
     """
 
     _all_held = False
-    """Whether files of tables without a version have to stay as they are too."""
+    """Whether files of tables without a version must stay unchanged too."""
 
     def __init__(
         self,
@@ -120,11 +143,11 @@ class Session(SessionSteps):
         given, self._place = named(tables), Place.of(ledger, schema)
         check(wanted := LedgerSettings(budget, accountant, neighbours), schema)
         added = self._take(given, schema)
-        self._ledger = opened(wanted, schema, self._place, analyst=analyst, anchor=anchor)  # last: it makes a file
+        self._ledger = opened(wanted, schema, self._place, analyst=analyst, anchor=anchor)  # last: it creates a file
         self._begin(added)
 
     def _begin(self, added: Mapping[str, Table]) -> None:
-        """Bring tables and ledger together; where they do not fit, the ledger's file is let go of."""
+        """Check that tables and ledger fit, and connect them. Close the ledger's file if they do not."""
         try:
             self._catalog, self._contents = catalog_of(self._catalog, added, self._ledger, all_held=self._all_held)
             self._notes = self._ledger.take_units(units_of(self._catalog.tables))
@@ -137,8 +160,8 @@ class Session(SessionSteps):
         self._max_rho = rho_for(self._max_epsilon, at) if self._max_epsilon is not None and at else None
 
     def add(self, name: str, source: Source) -> None:
-        """One more table. A name is taken once: a table cannot be put in another's place. Raises InvalidSchema, or
-        LedgerError where the ledger holds another privacy unit of it."""
+        """Add a table under an unused name; tables cannot be replaced. Raises InvalidSchema, or LedgerError if the
+        ledger holds another privacy unit for it."""
         self._take({name: as_table(source)}, None, self._ledger)
 
     def query(
@@ -158,20 +181,39 @@ class Session(SessionSteps):
     ) -> Result:
         """Answer a query with noise, charged to the budget before any row is read.
 
-        epsilon, delta: what the whole query may cost; `delta` is spent only where it is needed. rho: what it may cost
-        in zero-concentrated privacy, in place of epsilon. error: in place of epsilon too, how far answers may be off,
-        each with probability `confidence` (0.95 if left out): the least epsilon that reaches it is found and spent
-        (then epsilon, if given, is the most that may be). params: values for `:name` in the text. strategy: "auto" or
-        "split"; mechanism: "laplace", "gaussian", or "auto", whichever has less error. dialect: whose SQL the text is,
-        as "bigquery" or "postgres"; it is read by that dialect's words and brought to DuckDB's meaning, or refused.
-        Text that begins with EXPLAIN PRIVACY gives what `explain` gives; type checkers, which read no SQL, are told of
-        a Result.
+        Parameters
+        ----------
+        sql : str
+            The query. With EXPLAIN PRIVACY in front, returns what `explain` returns; the annotation stays `Result`,
+            since type checkers read no SQL.
+        epsilon, delta : float, optional
+            Privacy cost limit of the whole query; `delta` is spent only where needed.
+        rho : float, optional
+            Zero-concentrated cost, instead of epsilon.
+        params : mapping, optional
+            Values for `:name` in the text.
+        fresh : bool, optional
+            Draw new noise and pay again.
+        strategy : {"auto", "split"}, optional
+        mechanism : {"auto", "laplace", "gaussian"}, optional
+            "auto": the one with the smaller error.
+        error : float, optional
+            Error limit, instead of epsilon: each answer keeps it with probability `confidence`. The least epsilon that
+            reaches it is found and spent; `epsilon`, if given, is the upper limit.
+        confidence : float, optional
+            0.95 by default.
+        dialect : str, optional
+            SQL dialect of the text, such as "bigquery" or "postgres". It is translated to DuckDB's meaning, or refused.
 
-        A query that this session has answered at the same loss is answered with the same numbers again, free; over
-        tables with a declared version also one that any session of the ledger has answered. fresh: draw anew, and pay.
+        Raises
+        ------
+        QueryRefused, InvalidPrivacyParameter, InvalidArgument, BudgetExceeded, LedgerError
+            Nothing is charged.
 
-        Raises a QueryRefused, InvalidPrivacyParameter, InvalidArgument, BudgetExceeded or LedgerError; all with nothing
-        charged.
+        Notes
+        -----
+        A query that this session has answered at the same loss gets the same numbers again, free. Over tables with a
+        declared version, so does a query that any session of the ledger has answered.
         """
         if not isinstance(fresh, bool):
             raise InvalidArgument(f"fresh must be True or False, got {as_written(fresh)}.")
@@ -191,67 +233,66 @@ class Session(SessionSteps):
 
     @property
     def budget(self) -> Budget:
-        """The most that all answers together may cost."""
+        """Upper limit of the cost of all answers together."""
         return self._ledger.within or self._ledger.budget
 
     @property
     def accountant(self) -> str:
-        """How costs add up: "auto", "basic" or "zcdp"."""
+        """Composition of costs: "auto", "basic" or "zcdp"."""
         return self._ledger.rules.accountant
 
     @property
     def neighbours(self) -> Neighbours:
-        """The neighbour relation of every query here."""
+        """Neighbour relation of all queries of this session."""
         return self._ledger.neighbours
 
     @property
     def spent(self) -> SpentBudget:
-        """What all answers so far have cost together: the smaller epsilon of the filters that still hold, with its
-        delta, and the sum of rhos."""
+        """Total cost of all answers so far: the smallest epsilon among the filters that still hold, with its delta, and
+        the sum of rhos."""
         return self._ledger.spent
 
     @property
     def remaining(self) -> RemainingBudget:
-        """What the next query may have: the largest pure epsilon, the delta of steps, and the largest rho."""
+        """Budget available to the next query: the largest pure epsilon, the delta of steps, and the largest rho."""
         return self._ledger.remaining
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables."""
         return tuple(table.name for table in self._catalog.tables.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was to be said when the ledger was opened, such as that a file of an earlier format has taken the
-        privacy units of this session. The first answer says it too."""
+        """Notes from opening the ledger, such as that a file of an earlier format has adopted the privacy units of this
+        session. The first answer shows them too."""
         return self._notes
 
     @property
     def catalog(self) -> Catalog:
-        """The declared facts of the tables."""
+        """Declared facts of the tables."""
         return self._catalog
 
     @property
     def ledger_path(self) -> Path | None:
-        """The file that keeps what is spent; None: it counts in this process only."""
+        """File that records the spent budget. None: it counts in this process only."""
         return None if self._place.path is None else Path(self._place.path)
 
     def ledger(self) -> tuple[Entry, ...]:
-        """Every charge so far: when, whose, the query's text, its cost."""
+        """Return every charge so far: time, analyst, query text, cost."""
         return self._ledger.entries
 
     @property
     def ledger_anchor(self) -> str:
-        """The number and hash of the ledger's last line. Kept elsewhere, it shows later that nothing was taken away:
+        """Number and hash of the ledger's last line. A copy stored elsewhere later shows that no line was removed:
         `Session(..., ledger=path, anchor=...)`."""
         return self._ledger.anchor
 
     def export_ledger(self) -> str:
-        """The ledger as JSON: rules, every line and its hash, numbers as exact fractions."""
+        """Return the ledger as JSON: rules, every line and its hash, numbers as exact fractions."""
         return self._ledger.to_json()
 
     def close(self) -> None:
-        """Let go of the ledger's file."""
+        """Close the ledger's file."""
         self._ledger.close()
 
     def __enter__(self) -> Self:
@@ -266,7 +307,7 @@ class Session(SessionSteps):
         try:
             prepared = prepare(sql, self._catalog, self.neighbours, terms, **how)
         except UnknownGroups as refusal:
-            from dpsql.session.remedies import who_is_hidden  # most questions are not refused
+            from dpsql.session.remedies import who_is_hidden  # most queries are not refused
 
             left = self._ledger.remaining.delta
             raise who_is_hidden(refusal, self._asking(sql, how), terms, left) from None
@@ -275,7 +316,7 @@ class Session(SessionSteps):
         return prepared
 
     def _terms(self, asked: tuple[float | None, ...]) -> Terms:
-        """What a call says of its cost, with this session's defaults and limits."""
+        """Return a call's cost parameters with this session's defaults and limits."""
         return Terms.of(
             *asked,
             default_epsilon=self._epsilon,
@@ -286,14 +327,14 @@ class Session(SessionSteps):
         )
 
     def _asking(self, sql: str, how: Mapping[str, Any]) -> Callable[[Terms], PreparedQuery]:
-        """Plans a question on any terms."""
+        """Return a function that plans the query on given terms."""
         return lambda terms: prepare(sql, self._catalog, self.neighbours, terms, **how)
 
     def _advised(
         self, refusal: BudgetExceeded, sql: str, asked: tuple[float | None, ...], **how: Any
     ) -> BudgetExceeded:
-        """The refusal of a charge, with how far off answers would be for what is left."""
-        from dpsql.session.remedies import how_far_off  # most questions are not refused
+        """Return the refused charge with the expected error of the answers at the remaining budget."""
+        from dpsql.session.remedies import how_far_off  # most queries are not refused
 
         return how_far_off(refusal, self._asking(sql, how), self._terms(asked))
 
@@ -307,9 +348,9 @@ class Session(SessionSteps):
         plain: bool,
         seen: tuple[PriorReleases, ...],
     ) -> tuple[ReleasedValues, bool, tuple[str, ...]]:
-        """Charge and draw an answer, or take that which another session was given meanwhile: whether it was so, and
-        notes. A charge that comes to no answer stays, and whoever waited for it asks anew. seen: what earlier releases
-        of the statement showed."""
+        """Charge and draw an answer, or take the answer that another session stored meanwhile. Return whether it was
+        taken, and notes. A charge without an answer stays; sessions waiting for it ask again. seen: answers of the
+        statement's prior releases."""
         ledger = self._ledger
         also = "" if release.choice is None else f", mechanism={release.choice.chosen!r}"
         asked = RequestedTerms(by_rho=release.allowed.rho is not None, also=also, within=release.goal is not None)
@@ -329,7 +370,7 @@ class Session(SessionSteps):
                     charge = ledger.charge(release.cost, sql, **how)
                 if charge is None:
                     before = self._replay.recall(question, release)
-                    assert before is not None  # there is an answer, or this has raised
+                    assert before is not None  # claim() returned None, so there is an answer, or recall() has raised
                     return before, True, ()
                 released = run(release, opened, *seen)
                 check_unchanged(release, self._contents, paid=True)
@@ -343,8 +384,8 @@ class Session(SessionSteps):
     def _take(
         self, tables: Mapping[Any, Table], schema: Schema | None, ledger: Ledger | None = None
     ) -> dict[str, Table]:
-        """Add tables, and those of the schema that have a path; all of them or, where one is refused (by the ledger
-        too, where there is one already), none. Returns them."""
+        """Add tables, and the schema's tables that have a path, and return them. If one is refused (also by an existing
+        ledger), none is added."""
         added = all_tables(tables, schema, self._catalog.tables)
         linked = shown_in(resolved(added, self._catalog.tables), self._zone)
         before = {name: store.source for name, store in self._stores.items() if not store.schema.public}

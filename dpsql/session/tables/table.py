@@ -25,47 +25,77 @@ if TYPE_CHECKING:
     from dpsql.schema.argument_types import ArrowExport, BoundWords, KeyWords, NumberBounds, UniqueWords
 
 REMEMBERED = "dpsql"
-"""The key of a frame's `.attrs` under which `declare` writes."""
+"""Key of a frame's `.attrs` under which `declare` writes."""
 _WORDS = ("bounds", "keys", "types", "cells")
 
 
 @checked_methods
 @dataclass(frozen=True, init=False, eq=False)
 class Table:
-    """A DataFrame, or a table of pyarrow or Polars, and what its owner declares of it.
+    """A DataFrame, pyarrow or Polars table, or file, with its owner's declarations.
 
-    bounds: column -> (lower, upper), values outside are clipped; keys: column -> list of group values, made public, or
-    an earlier answer with a column of that name, or "categories" for the list of its dtype; types: column -> "integer",
-    "real", "decimal" (read as real),
-    "boolean", "text", "date" or "timestamp"; nullable: column -> False. Bounds and keys of dates are dates or ISO text.
+    Parameters
+    ----------
+    frame : DataFrame, path or other source
+        A path names one file, or several by a pattern. Parquet and, with `table`, a DuckDB database are read in place
+        with each query; text is read now. A DuckDB relation, a connection with the name of its table or view as
+        `table`, and a pyarrow Dataset are run now, once; a Dataset that lists whole Parquet files is read in place.
+        Spark reads a Spark DataFrame. No other row is read now, except from a RecordBatchReader and a LazyFrame, which
+        can be read only once.
+    bounds : mapping of column to (lower, upper), optional
+        Values outside are clipped. Bounds and keys of dates are dates or ISO text.
+    keys : mapping of column to list, optional
+        Public group values; or an earlier answer with a column of that name; or "categories" for those of its dtype.
+    types : mapping of column to str, optional
+        "integer", "real", "decimal" (read as real), "boolean", "text", "date" or "timestamp".
+    nullable : mapping of column to bool, optional
+    unit : str, optional
+        Column that identifies the privacy unit, or a path "o_custkey -> customer.c_custkey" to the unit of another
+        table (names with spaces, dots or arrows in double quotes). None: each row is a different person.
+    max_rows, max_groups, max_rows_per_group : int, optional
+        Contribution bounds of one unit.
+    public : bool, optional
+        True if no row belongs to any person.
+    unique : columns and lists of columns, optional
+        Columns without duplicate rows.
+    max_matches : mapping of column to int, optional
+        Most rows with the same value, for columns of a public table.
+    partition : str, optional
+        Column for parallel composition: queries with WHERE partition = 'a' and WHERE partition = 'b' cost each person
+        only one of them.
+    version : str or int, optional
+        Name of the current data, under which a ledger repeats answers at no cost.
+    people : int, optional
+        Publicly known, approximate number of people. An answer with a delta above 1 / people warns.
+    format : mapping of column to str or list, optional
+        Format of dates, such as "%d/%m/%Y", or a list of formats.
+    decimal, thousands : mapping of column to str, optional
+        Signs in numbers.
+    true, false, null : mapping of column to str or list, optional
+        Texts for these values.
+    table : str, optional
+        Table of the database at `frame`.
+    delimiter, quote : str, optional
+        One character each, of a text file.
+    header : list of str, optional
+        Column names, for a file whose first line is a row.
+    skip : int, optional
+        Number of lines above the header.
+    encoding : str, optional
+        Encoding of the file.
+    multiline : bool, optional
+        Whether quoted cells may contain line ends.
 
-    Words about texts, each column -> what it says: format: a format of dates, "%d/%m/%Y", or a list of them; decimal,
-    thousands: the signs in numbers; true, false, null: the words for them.
-
-    unit: the column that tells whose row it is, or a path "o_custkey -> customer.c_custkey" to the unit of another
-    table (names with spaces, dots or arrows in double quotes); without it each row is one person's. max_rows,
-    max_groups, max_rows_per_group: how much of one unit may count. public: True where no row is anybody's. unique:
-    columns, and lists of columns, in which no two rows are alike. max_matches: column of a public table -> the most
-    rows that have one value in it. partition: a column; queries with WHERE partition = 'a' and WHERE partition = 'b'
-    cost each person only one of them. version: a name for the data as they are, under which a ledger's answers are
-    given again at no cost. people: about how many people the table is of, as everybody may know: an answer with a delta
-    above 1 / people warns. No row is read, but of a RecordBatchReader and a LazyFrame, which can be read once and are
-    read now.
-
-    In place of a DataFrame the path of a file, or a pattern of several: Parquet and, with the name of one of its tables
-    as `table`, a database of DuckDB are read where they lie; text is read now. delimiter, quote: one sign each; header:
-    the columns' names of a file whose first line is a row; skip: how many lines stand above the header; encoding: that
-    of the file; multiline: whether a quoted cell may hold line ends. A relation of DuckDB, a connection with the name
-    of a table or view of it as `table`, and a pyarrow Dataset are run now, once; a Dataset that is a list of whole
-    Parquet files is read where they lie. A DataFrame of Spark is read by Spark. Raises InvalidSchema.
+    Raises
+    ------
+    InvalidSchema
     """
 
     frame: Any = field(repr=False)
     """A DataFrame, or a source that another engine reads."""
     declaration: Declaration
     origin: Any = field(default=None, repr=False)
-    """The files that it is of, where it is of files: a `StoredFiles` or, where rows were read of them once, an
-    `Origin`."""
+    """Files of the source, if any: a `StoredFiles`, or an `Origin` if rows were read from them once."""
 
     def __init__(
         self,
@@ -114,24 +144,24 @@ class Table:
         self._check(engine)
 
     def _check(self, engine: Engine) -> None:
-        """Raises InvalidSchema where columns are not as declared."""
+        """Raises InvalidSchema unless columns are as declared."""
         engine = PANDAS if self.declaration.table.public else engine
         resolve("the table", engine.columns(self.frame), self.declaration)
 
     @classmethod
     def of(cls, frame: Any, declaration: Declaration, origin: Any = None) -> Table:
-        """A table from a declaration that is validated already."""
+        """Return a table from a validated declaration."""
         table = cls.__new__(cls)
         table._set(frame, declaration.over(_remembered(frame)), origin)
         return table
 
     @property
     def can_drop_rows(self) -> bool:
-        """As of `TableSchema`."""
+        """As in `TableSchema`."""
         return self.origin is not None and bool(self.origin.can_drop_rows)
 
     def _set(self, frame: Any, declaration: Declaration, origin: Any) -> None:
-        if declaration.formats and (origin is None or origin is frame):  # of no text file
+        if declaration.formats and (origin is None or origin is frame):  # not from a text file
             declaration.check_without_bytes()
         if declaration.table.public:
             if frame is origin:  # read now, so its files may change afterwards
@@ -212,12 +242,12 @@ def declare(
     false: Mapping[str, str | Sequence[str]] | None = None,
     null: Mapping[str, str | Sequence[str]] | None = None,
 ) -> pd.DataFrame | Table:
-    """The frame with declarations remembered in `.attrs`, or a `Table` when any word but bounds, keys, types and those
-    about texts is given. The words are those of `Table`.
+    """Return the frame with declarations stored in `.attrs`, or a `Table` if arguments other than bounds, keys, types
+    and text formats are given. The arguments are those of `Table`.
 
-    `.attrs` survives merges and samples, where bounds, keys and types stay sound (each is enforced cell by cell); a
-    fact like nullability or the unit belongs to this very table, so it is kept with a Table. Memory is shared with the
-    frame. Raises InvalidSchema.
+    `.attrs` survives merges and samples, where bounds, keys and types stay sound (each is enforced cell by cell). Facts
+    such as nullability or the unit hold for this table only, so a Table holds them. Memory is shared with the frame.
+    Raises InvalidSchema.
     """
     of_this_table: dict[str, Any] = {
         "nullable": nullable, "unit": unit, "max_rows": max_rows, "max_groups": max_groups,
@@ -235,12 +265,12 @@ def declare(
 
 
 def _given(**words: Any) -> dict[str, Any]:
-    """The words that are not None."""
+    """Return the arguments that are not None."""
     return {word: facts for word, facts in words.items() if facts is not None}
 
 
 def _plain_words(declared: Declaration) -> dict[str, object]:
-    """A declaration's bounds, keys, types and formats of cells as JSON can hold them."""
+    """Return a declaration's bounds, keys, types and cell formats as JSON values."""
     bounds = {
         name: pair if isinstance(pair, str) else [plain(each) for each in pair]
         for name, pair in declared.bounds.items()
@@ -257,15 +287,15 @@ def _plain_words(declared: Declaration) -> dict[str, object]:
 def _opened(
     source: Any, declared: Declaration, table: Any, text: Mapping[str, Any]
 ) -> tuple[Engine, Any, Declaration, Any]:
-    """A source with its engine; what lies at a path, for one, the declaration with the types by which it was read, and
-    the files that it is of. text: how text is written there. Raises InvalidArgument, InvalidSchema."""
+    """Return engine, source, declaration and files of a source. For a path, the declaration includes the types by which
+    it was read. text: text file settings. Raises InvalidArgument, InvalidSchema."""
     origin: Any = None
     form_words = {
         word: list(each) if isinstance(each, tuple) else each for word, each in text.items() if each is not None
     }
     if isinstance(source, str | Path):
         from dpsql.schema.text_format import TextFormat  # as below
-        from dpsql.session.tables.paths import table_at  # frames need no reader of files
+        from dpsql.session.tables.paths import table_at  # frames need no file reader
 
         form = TextFormat.of(Path(source).name, form_words) if form_words else None
         source, declared, origin = table_at(Path(source), declared, form, table)
@@ -274,7 +304,7 @@ def _opened(
             f"{next(iter(form_words))}= is of text files.", hint='Table("people.csv", delimiter=";").'
         )
     elif _is_program(source) or table is not None:
-        from dpsql.sources.programs import as_files, brought  # frames need no library of programs
+        from dpsql.sources.programs import as_files, brought  # frames need no library of these programs
 
         source = brought(source, table)
         origin = as_files(source)
@@ -293,12 +323,12 @@ _PROGRAMS = ("duckdb", "_duckdb", "pyarrow._dataset")
 
 
 def _is_program(source: object) -> bool:
-    """Whether it is of a kind that is run once; by where its class comes from, so that no library is loaded."""
+    """Return whether the source is run once. Decided by the module of its class, so that no library is loaded."""
     return any(kind.__module__.startswith(_PROGRAMS) for kind in type(source).__mro__)
 
 
 def as_table(source: object) -> Table:
-    """A Table from a Table, or from anything that one is made of. Raises InvalidArgument, InvalidSchema."""
+    """Return a Table from a Table or any source. Raises InvalidArgument, InvalidSchema."""
     if isinstance(source, Table):
         return source
     _, frame, declared, origin = _opened(source, Declaration(), None, {})
@@ -306,7 +336,7 @@ def as_table(source: object) -> Table:
 
 
 def _remembered(frame: object) -> Declaration:
-    """What `declare` wrote into `.attrs`, for the columns that are still there."""
+    """Return what `declare` wrote into `.attrs`, for columns that still exist."""
     words = frame.attrs.get(REMEMBERED) if isinstance(frame, pd.DataFrame) else None
     if words is None or not isinstance(frame, pd.DataFrame):
         return Declaration()
