@@ -1,1 +1,1 @@
-"""The sentence: from a text to a result that is paid for."""
+"""Sessions: from SQL text to a paid result."""

@@ -1,7 +1,7 @@
-"""What errors advise, in the words of the place where they are read.
+"""Hints of errors in the spelling of the place where they are read.
 
-An error is raised in the words of the library: `epsilon=3`, `keys={"city": [...]}`. At a command line one writes
-`--epsilon 3`, and keys in the owner's file. Only the spelling changes, never what is advised.
+Errors use the library's spelling: `epsilon=3`, `keys={"city": [...]}`. A command line spells these `--epsilon 3`, and
+keys as in the owner's file. Only the spelling changes, never the advice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dpsql.schema.columns import CELL_WORDS
 
 
 class Place(Enum):
-    """Where an error is read: how an option is written there, before its name, what lists earlier answers, and whether
-    tables are declared in an owner's file."""
+    """Place where an error is read: prefix of option names, command that lists earlier answers, and whether tables are
+    declared in an owner's file."""
 
     COMMAND_LINE = ("--", "dpsql ledger show", True)
     PROMPT = (".", ".ledger", True)
@@ -31,13 +31,14 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def error_text(error: DPSQLError, place: Place) -> str:
-    """An error as `ClassName: message`, with its advice in the words of the place."""
+    """Return the error as `ClassName: message`, with its hint in the spelling of the place."""
     hint = error.about.get("hint elsewhere", error.hint)
     return f"{type(error).__name__}: {error.told(reworded(hint, place))}"
 
 
 def reworded(hint: str, place: Place) -> str:
-    """A hint with its options, and in an owner's place its declarations, as they are written there."""
+    """Return the hint with options in the spelling of the place, and with declarations in TOML if the place has an
+    owner's file."""
     dash, ledger, has_file = place.value
     if ledger:
         hint = re.sub(r"\b([Rr]euse an earlier answer)\b", rf"\1 ({ledger})", hint)
@@ -55,7 +56,7 @@ def reworded(hint: str, place: Place) -> str:
 
 
 def in_toml(hint: str, *, in_file: bool = False) -> str:
-    """A hint with its declarations as an owner's file has them; in_file: it is about that file."""
+    """Return the hint with its declarations as in an owner's file. in_file: the hint is about that file."""
     for pattern, write in _DECLARED:
         hint = re.sub(pattern, write, hint)
     if not in_file:
@@ -69,7 +70,7 @@ def _name(text: str) -> str:
 
 
 def _in_file(declared: Iterable[tuple[str, str]], words: str) -> str:
-    """Declarations of columns, as an owner's file has them."""
+    """Format column declarations as in an owner's file."""
     lines = (f"{_name(name)} = {{ {words.format(value)} }}" for name, value in declared)
     return f"{', '.join(lines)} in the schema file"
 

@@ -1,5 +1,4 @@
-"""What a question would be charged, before it is asked: for those who want to be asked first, and for an owner who
-wants to know what a list of questions costs."""
+"""Costs of queries before they are asked, to confirm large ones and to price lists of queries."""
 
 from __future__ import annotations
 
@@ -21,20 +20,20 @@ from dpsql.session.cache.cached_answers import Question
 from dpsql.session.prepared_query import cost_in_words
 
 LARGE = Fraction(2)
-"""An epsilon above which a spend is asked about, whatever is left."""
+"""A larger epsilon needs confirmation, whatever budget is left."""
 
 ANSWERED = "answered before: spent nothing"
-"""What the line below an answer says where it was given before."""
+"""Footer text of a repeated answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A price, and what it is to be seen beside.
+    """Cost of a query compared with the budget.
 
-    cost: what would be charged; nothing for a replay and for EXPLAIN. left: what the next query may have. admitted:
-    whether the budget suffices. most: how often it has the epsilon (or rho) for such a query; most_whole: how often
-    it has delta for it too; None for any number. conversion: the delta at which a rho is converted; None where rhos
-    are not added up. replayed: the answer was given before.
+    cost: the charge; zero for a replay and for EXPLAIN. left: what the next query may spend. admitted: whether the
+    budget suffices. most: how many such queries the epsilon (or rho) suffices for; most_whole: the same with delta;
+    None means any number. conversion: the delta at which rho is converted; None where rhos are not added up. replayed:
+    the answer was given before.
     """
 
     cost: Cost
@@ -46,21 +45,21 @@ class Quote:
     replayed: bool = False
     questions: tuple[Question, ...] = field(default=(), compare=False, repr=False)
     due: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    """Which of the statement's releases would be charged, by their places."""
+    """Indices of the statement's releases that would be charged."""
 
     @property
     def epsilon(self) -> Fraction:
-        """The cost as an epsilon: that of a rho at the conversion's delta, rounded up."""
+        """The cost as an epsilon: a rho is converted at `conversion`, rounded up."""
         if self.cost.epsilon is not None:
             return self.cost.epsilon
         return epsilon_of(self.cost.rho, self.conversion) if self.conversion else Fraction(0)
 
     @property
     def reason(self) -> str:
-        """Why a person should be asked first, as a clause; "" where the price is ordinary.
+        """Reason to ask a person first, as a clause; "" for an ordinary cost.
 
-        More than half of what is left: there is epsilon (or rho), or delta, for one of the kind and not for two, as the
-        accountant adds up.
+        More than half of the remaining budget: epsilon (or rho), or delta, suffices for one such query and not for two,
+        as the accountant adds up.
         """
         if self.most == 1:
             return f"which is more than half of what is left ({self.left})"
@@ -70,9 +69,8 @@ class Quote:
 
 
 def check_confirmed(quote: Quote, up_to: Fraction | None = None, hint: str = "") -> None:
-    """Raises ConfirmationRequired for a large spend. up_to: an epsilon up to which everything was confirmed already;
-    hint: how it is confirmed in the place where it is read. A price that the budget does not admit passes: its refusal
-    comes before a question."""
+    """Raises ConfirmationRequired for a large cost. up_to: an epsilon confirmed already; hint: how to confirm in this
+    place. A cost that the budget does not admit passes: it is refused before anyone is asked."""
     reason = quote.reason if quote.admitted else ""
     if reason and (up_to is None or quote.epsilon > up_to):
         raise ConfirmationRequired(
@@ -83,8 +81,8 @@ def check_confirmed(quote: Quote, up_to: Fraction | None = None, hint: str = "")
 
 
 def footer(ledger: Ledger, cost: Cost, parts: Sequence[Part], spent: str, aside: str = "") -> str:
-    """The line below an answer: what was spent, what is left of epsilon and of the delta that queries may
-    spend, and how many more of the kind there may be. aside: where it counts, if not where the schema says."""
+    """Return the line below an answer: cost, remaining epsilon and spendable delta, and how many more such queries are
+    possible. aside: where the cost counts, if not in the schema's ledger."""
     cost = cost if cost.free else cost + ledger.time_cost
     spent += f", and {ledger.time_cost} for the response time" if ledger.time and spent != ANSWERED else ""
     left, most = ledger.after(FREE, parts) or ledger.remaining, ledger.most(cost, parts)
@@ -100,7 +98,7 @@ def footer(ledger: Ledger, cost: Cost, parts: Sequence[Part], spent: str, aside:
 def program_footer(
     ledger: Ledger, releases: Sequence[Release], paid: Sequence[Release], parts: Sequence[Part], aside: str = ""
 ) -> str:
-    """As `footer`, for a statement of several releases, of which some were paid for now."""
+    """As `footer`, for a statement of several releases, of which `paid` were paid for now."""
     cost = sum((each.cost for each in releases), FREE)
     known = len(releases) - len(paid)
     spent = f"spent {cost_in_words(paid)}" if paid else ANSWERED
@@ -109,8 +107,8 @@ def program_footer(
 
 
 def paid_again(entries: Sequence[Entry], asked: Entry, unversioned: Sequence[str]) -> tuple[str, ...]:
-    """A note where a session before has paid for the same text at the same cost, and its answer was not kept because
-    tables have no version."""
+    """Return a note if an earlier session paid for the same text at the same cost, and its answer was not stored
+    because tables have no version."""
     before = next((each for each in reversed(entries) if _alike(each, asked)), None) if unversioned else None
     if before is None:
         return ()

@@ -1,4 +1,4 @@
-"""Questions in the words of another dialect: planned as what they are in the language, refused in the user's text."""
+"""Queries in other SQL dialects: planned after translation, with errors that point into the user's text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN = "duckdb"
 
 
 def checked_dialect(dialect: object) -> str:
-    """The name of a dialect as sqlglot has it. Raises InvalidArgument."""
+    """Return the dialect's name as in sqlglot. Raises InvalidArgument."""
     from dpsql.sql.dialects.names import habits_of  # sqlglot is loaded with the first query
 
     return habits_of(dialect).name
@@ -24,7 +24,8 @@ def checked_dialect(dialect: object) -> str:
 
 @contextmanager
 def in_own_words(sql: object, dialect: object, catalog: Catalog) -> Iterator[str]:
-    """The text in the language. What is refused of it inside points to the user's text. Raises as `translate`."""
+    """Yield the text in dpsql's own dialect. Errors raised inside get spans of the user's text. Raises as
+    `translate`."""
     if checked_dialect(dialect) == OWN and isinstance(sql, str):
         yield sql
         return
@@ -39,7 +40,7 @@ def in_own_words(sql: object, dialect: object, catalog: Catalog) -> Iterator[str
 
 
 def _translated(translate: Callable[..., Translation], *asked: object) -> Translation:
-    """The translation. Anything but a refusal is a fault of this code, and no words of it are passed on."""
+    """Return the translation. Any error but a refusal is a fault of dpsql; its message is not passed on."""
     try:
         return translate(*asked)
     except DPSQLError:

@@ -1,12 +1,12 @@
-"""The trial of a plan: it is run over made-up rows, to the last line of its answer, before it is paid for.
+"""Dry run of a plan on synthetic rows, to the last line of its answer, before it is paid for.
 
-What a query's shape alone can cause, such as a failure of a form that was accepted and has no way to be run, is found
-so while nothing is charged. Proof that a trial says nothing of people: it has the plan, which follows from declared
-facts, public tables as they are, and in place of all others tables of no row and of one made-up row, which follow from
-their schemas. Stores of people's rows are not within its reach.
+It finds failures that the query's shape alone can cause, such as an accepted form that cannot be run, while nothing is
+charged. Proof that a dry run reveals nothing about people: it has the plan, which follows from declared facts, public
+tables as they are, and for all other tables one with no row and one with a synthetic row, which follow from their
+schemas. It has no access to stores of private rows.
 
-Its work is bounded: public lists of groups are cut to a few values each, since their length is not part of a plan's
-shape, save whether there is none, one or more, and whether NULL is listed.
+Its work is bounded: public lists of groups are cut to a few values each. A plan's shape depends only on whether a list
+has no, one or more values, and whether it contains NULL.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from dpsql.session.cache.released_text import from_bytes, to_bytes
 from dpsql.session.tables.constant_tables import constant_tables
 
 _MOST_CELLS = 4
-"""Groups of a trial."""
+"""Number of groups of a dry run."""
 
 
 Tables = Mapping[str, TableSchema]
 
 
 def tried(release: Release, tables: Tables, public: Mapping[str, ColumnStore]) -> None:
-    """Run a release over made-up rows. tables: the schemas by folded name; public: the stores of public tables.
+    """Run a release on synthetic rows. tables: schemas by folded name; public: stores of public tables.
 
-    What it measures is seen to be paid for first (`core.payment`). Raises InternalError where anything fails."""
+    First checks that all measurements are paid for (`core.payment`). Raises InternalError if anything fails.
+    """
     release.assert_paid()
     failed = ""
     step = _Step("its plan")
@@ -65,7 +66,7 @@ def tried(release: Release, tables: Tables, public: Mapping[str, ColumnStore]) -
 
 @dataclass
 class _Step:
-    """What is being tried, for the message of a failure."""
+    """Current step of the dry run, for the message of a failure."""
 
     name: str
 
@@ -83,13 +84,13 @@ def _try(release: Release, tables: Tables, public: Mapping[str, ColumnStore], st
         if rows and not answers[0].groups and not settled.exact.every_cell:
             answers.append(_one_group(settled.exact))
         for exact in answers:
-            if (bounds, exact.groups) not in shown:  # as many groups are shown in the same way
+            if (bounds, exact.groups) not in shown:  # the same number of groups is shown in the same way
                 shown.add((bounds, exact.groups))
                 _release(settled, exact, bounds, step)
 
 
 def _release(settled: Release, exact: ExactTable, bounds: tuple[Interval, ...], step: _Step) -> None:
-    """All that is made of exact integers, here of made-up ones."""
+    """Compute everything that is made of exact integers, here of synthetic ones."""
     step.name = "its noise"
     released = replace(quiet(settled).privatise(exact), bounds=bounds)
     step.name = "keeping its answer"
@@ -104,7 +105,7 @@ def _release(settled: Release, exact: ExactTable, bounds: tuple[Interval, ...], 
 
 
 def _read(release: Release, tables: Tables) -> Tables:
-    """The tables that a release reads, and those that paths to their units lead through."""
+    """Return the tables that a release reads, and those on the paths to their units."""
     read = {scan.table.name.casefold(): scan.table for scan in scans_of(release.query.plan.input)}
     for table in tuple(read.values()):
         for each in table.unit.steps if table.unit is not None else ():
@@ -113,7 +114,7 @@ def _read(release: Release, tables: Tables) -> Tables:
 
 
 def _stores(tables: Tables, public: Mapping[str, ColumnStore], rows: int) -> dict[str, ColumnStore]:
-    """A store for each: public tables as they are, all others with so many made-up rows, none or one."""
+    """Return a store for each table: public tables as they are, others with `rows` synthetic rows, 0 or 1."""
     return {
         name: public[name] if table.public and name in public else made_up_stores(table)[rows]
         for name, table in tables.items()
@@ -121,7 +122,7 @@ def _stores(tables: Tables, public: Mapping[str, ColumnStore], rows: int) -> dic
 
 
 def _with_few_groups(release: Release) -> Release:
-    """The release with its public lists of groups cut, so that there are few of them."""
+    """Return the release with its public lists of groups cut to a few."""
     keys = release.exact.keys
     if number_of_cells([key for key in keys if key.values is not None]) <= _MOST_CELLS:
         return release
@@ -135,7 +136,7 @@ def _with_few_groups(release: Release) -> Release:
 
 
 def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:
-    """The first of the values, and NULL if it is among them and there is room for two."""
+    """Return the first values, with NULL if it is listed and there is room for two."""
     if values is None or len(values) <= most:
         return values
     kept = values[:most]
@@ -143,7 +144,7 @@ def _cut(values: tuple[Key, ...] | None, most: int) -> tuple[Key, ...] | None:
 
 
 def _cut_together(keys: Sequence[GroupKey], most: int) -> tuple[GroupKey, ...]:
-    """The same of the public rows in which keys stand together."""
+    """As `_cut`, for public rows of correlated keys."""
     cut = list(keys)
     for axis in axes_of(keys):
         own = [(place, keys[place].together) for place in axis.keys]
@@ -162,7 +163,7 @@ def _cut_together(keys: Sequence[GroupKey], most: int) -> tuple[GroupKey, ...]:
 
 
 def _one_group(plan: ExactPlan) -> ExactTable:
-    """A group of unknown keys, made up: what the one row would be in, had no condition left it out."""
+    """Return a synthetic group of unknown keys: the one row's group if no condition had dropped the row."""
     columns = [ColumnSchema("", key.expr.type, wide=unfiltered(key.expr).wide) for key in plan.keys]
     cells = [key.values[0] if key.values else made_up_key(each) for key, each in zip(plan.keys, columns, strict=True)]
     keys = tuple(vector_of([cell], key.expr.type) for cell, key in zip(cells, plan.keys, strict=True))

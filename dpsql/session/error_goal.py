@@ -1,4 +1,4 @@
-"""The release whose answers are as exact as they are asked to be."""
+"""Releases that reach an error goal."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 
 class Terms(Protocol):
-    """What a query may cost."""
+    """Cost limits of a query."""
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The call's word."""
+        """The call's epsilon."""
 
     @property
     def max_epsilon(self) -> Fraction | None:
         """The owner's limit."""
 
     def said(self, options: Options | None) -> tuple[Fraction | None, Fraction]:
-        """The text's epsilon, and what one query may spend of delta."""
+        """Return the text's epsilon, and the delta that one query may spend."""
 
     def paying(self, epsilon: Fraction, delta: Fraction) -> Allowance:
-        """This pair."""
+        """Return an allowance for this pair."""
 
 
 def within(
     goal: Goal, terms: Terms, plan: ReleasePlan, release_for: Callable[[Allowance, str], Release], mechanism: str
 ) -> Release:
-    """The release that reaches a goal at the least epsilon, which must not be more than is allowed. Its widths have to
-    fall as epsilon grows, as those of Laplace and Gaussian noise do."""
+    """Return the release that reaches a goal at the least epsilon, which must be allowed. Its interval widths must fall
+    as epsilon grows, as with Laplace and Gaussian noise."""
     asked, delta = terms.said(plan.options)
     laws = (LAWS if delta else LAWS[:1]) if mechanism == "auto" else (mechanism,)
     release = reached(plan.query, lambda epsilon, law: release_for(terms.paying(epsilon, delta), law), goal, laws)

@@ -1,4 +1,4 @@
-"""What may be asked of a session for nothing: how a query would be answered, what it would cost, how often."""
+"""Free questions to a session: how a query would be answered, what it would cost, and how often."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class SessionEstimates(ABC):
 
     @abstractmethod
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> PreparedQuery:
-        """A query made ready, or refused."""
+        """Return a prepared query, or refuse it."""
 
     def _state(self, opened: OpenTables | None = None) -> TableStates:
-        """The states of the tables now; of those that were opened for a question, as they were then."""
+        """Return the tables' current states; for tables opened for a query, the states at that time."""
         stamps = {} if opened is None else opened.stamps
         return TableStates(self._catalog.tables, self._stores, self._read_once, stamps)
 
     def _parts(self, release: Release, opened: OpenTables | None = None) -> tuple[Part, ...]:
-        """The parts of declared partitions that a query reads."""
+        """Return the parts of declared partitions that a query reads."""
         return parts_of(release.query.plan.input, self._state(opened).of_session(self._replay.session))
 
     def explain(
@@ -70,7 +70,7 @@ class SessionEstimates(ABC):
         confidence: float | None = None,
         dialect: str | None = None,
     ) -> Explanation:
-        """What `query` would do and cost. Free; reads no row; refuses what `query` would refuse, save for the
+        """Return what `query` would do and cost. Free; reads no row; refuses what `query` would refuse, except for the
         budget."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
@@ -91,7 +91,7 @@ class SessionEstimates(ABC):
         confidence: float | None = None,
         dialect: str | None = None,
     ) -> Quote:
-        """What `query` would be charged now, and whether the budget admits it; free. Raises what `explain` raises."""
+        """Return what `query` would be charged now, and whether the budget admits it. Free. Raises as `explain`."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         return self._quote(prepared, self._ledger, fresh=fresh)
@@ -106,14 +106,13 @@ class SessionEstimates(ABC):
         params: Scalars | None = None,
         dialect: str | None = None,
     ) -> Iterator[Quote]:
-        """What a list of queries would be charged, one after another: each as after those before it, a repeat of one
-        of them free. Ends behind the first that the budget does not admit. Free; raises what `explain` raises, at the
-        query that is refused."""
+        """Yield the cost of each query, as if charged in this order; repeated queries are free. Stops after the first
+        query that the budget does not admit. Free. Raises as `explain`, at the refused query."""
         terms = {"epsilon": epsilon, "delta": delta, "rho": rho, "params": params, "dialect": dialect}
         return self._in_turn({"sql": sql, **terms} for sql in queries)
 
     def _in_turn(self, queries: Iterable[Mapping[str, Any]]) -> Iterator[Quote]:
-        """As `quotes`, of queries with terms of their own."""
+        """As `quotes`, for queries with separate terms."""
         trial, asked = self._ledger.trial(), set[str]()
         for terms in queries:
             sql: str = terms["sql"]
@@ -131,7 +130,7 @@ class SessionEstimates(ABC):
     def _quote(
         self, prepared: PreparedQuery, ledger: Ledger, *, fresh: bool = False, asked: Collection[str] = ()
     ) -> Quote:
-        """What a query is charged by a ledger. asked: keys of questions that are answered by then."""
+        """Return a query's cost in a ledger. asked: keys of queries that will have been answered by then."""
         releases = () if prepared.explain_only else prepared.releases
         questions, answers = ([], []) if prepared.explain_only else self._asked(prepared, fresh=fresh)
         due: list[Release] = []
@@ -160,7 +159,7 @@ class SessionEstimates(ABC):
     def _known(
         self, releases: Sequence[Release], questions: Sequence[Question | None], *, fresh: bool
     ) -> list[ReleasedValues | None]:
-        """The answers that the releases of a statement were given before."""
+        """Return the earlier answers of a statement's releases."""
         if fresh:
             return [None] * len(releases)
         return [self._replay.recall(*each) for each in zip(questions, releases, strict=True)]
@@ -168,8 +167,8 @@ class SessionEstimates(ABC):
     def _asked(
         self, prepared: PreparedQuery, *, fresh: bool
     ) -> tuple[list[Question | None], list[ReleasedValues | None]]:
-        """What the releases of a statement are recognised by, and the answers that they were given before. One that
-        reads what others show is recognised once these are known; until then it counts as new."""
+        """Return the questions of a statement's releases, and their earlier answers. A release that reads prior
+        releases gets its question once these are known; until then it counts as new."""
         questions = self._questions(prepared)
         answers = self._known(prepared.releases, questions, fresh=fresh)
         if fresh or not prepared.reads_prior_releases:
@@ -181,15 +180,15 @@ class SessionEstimates(ABC):
                 continue
             try:
                 seen = prepared.prior(place, known, stores_of(self._catalog.public))
-            except PostprocessFailed:  # whoever asks is told, before anything is charged
+            except PostprocessFailed:  # the user is told before anything is charged
                 continue
             questions[place] = self._question(release, seen)
             answers[place] = self._recalled(questions[place], release)
         return questions, answers
 
     def _questions(self, prepared: PreparedQuery) -> list[Question | None]:
-        """What the releases of a statement are recognised by before any is known: one that reads what others show by
-        its plan, which is no question that is ever answered."""
+        """Return the questions of a statement's releases before any answer is known. A release that reads prior
+        releases gets one from its plan, under which no answer is ever stored."""
         if not prepared.reads_prior_releases:
             return [self._question(each) for each in prepared.releases]
         return [
@@ -198,7 +197,7 @@ class SessionEstimates(ABC):
         ]
 
     def _recalled(self, question: Question | None, release: Release) -> ReleasedValues | None:
-        """The answer that a release was given before, now that what it reads is known."""
+        """Return a release's earlier answer, once the prior releases that it reads are known."""
         return self._replay.recall(question, release)
 
     def _question(
@@ -208,8 +207,8 @@ class SessionEstimates(ABC):
         more: tuple[str, ...] = (),
         opened: OpenTables | None = None,
     ) -> Question | None:
-        """What a release is recognised by, with what it reads of earlier ones. Raises InvalidSchema where files have
-        changed that are to stay as they are."""
+        """Return a release's question, including the prior releases that it reads. Raises InvalidSchema if files have
+        changed that must stay as they are."""
         check_unchanged(release, self._contents)
         parts = parts_reached(release, self._contents)
         parts = (*parts, *(() if seen is None else seen.asked), *more)
@@ -218,8 +217,8 @@ class SessionEstimates(ABC):
     def _check_same(
         self, releases: Sequence[Release], questions: Sequence[Question | None], opened: OpenTables
     ) -> None:
-        """Raises InvalidSchema, before anything is charged, where the tables that were opened are not as they were when
-        it was looked up whether their questions have answers."""
+        """Raises InvalidSchema, before anything is charged, if the opened tables have changed since their answers were
+        looked up."""
         for release, question in zip(releases, questions, strict=True):
             check_unchanged(release, self._contents)
             state = self._state(opened)
@@ -230,10 +229,10 @@ class SessionEstimates(ABC):
                 )
 
     def _parts_of(self, releases: Sequence[Release], opened: OpenTables | None = None) -> tuple[Part, ...]:
-        """The parts that releases of one statement read together."""
+        """Return the parts that all releases of a statement read together."""
         if len(releases) == 1:
             return self._parts(releases[0], opened)
-        from dpsql.session.multi_step.run import parts_together  # most questions are of one step
+        from dpsql.session.multi_step.run import parts_together  # most queries have one step
 
         return parts_together([self._parts(each, opened) for each in releases])
 
@@ -251,8 +250,8 @@ class SessionEstimates(ABC):
         confidence: float | None = None,
         dialect: str | None = None,
     ) -> int | float:
-        """How many more queries of this cost the budget admits, each drawn anew; `math.inf` for one that costs nothing.
-        Free. Raises what `explain` raises."""
+        """Return how many more queries of this cost the budget admits, each with new noise; `math.inf` for a free
+        query. Free. Raises as `explain`."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         cost = self._with_time(prepared.cost)
@@ -260,7 +259,7 @@ class SessionEstimates(ABC):
         return math.inf if most is None else most
 
     def _with_time(self, cost: Cost) -> Cost:
-        """What is charged for a question of this cost, with the response time of its answer."""
+        """Return the cost including the response time of the answer."""
         return cost if cost.free else cost + self._ledger.time_cost
 
     def _explanation(self, prepared: PreparedQuery) -> Explanation:

@@ -1,4 +1,4 @@
-"""The ledger of a session: what the owner's file, the caller and an existing ledger say, brought together."""
+"""The ledger of a session, from the owner's file, the caller and an existing ledger."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpsql.schema.frozen import dataclass
 from dpsql.session.owner_file import Schema
 
 LedgerWord = str | os.PathLike[str] | Literal[False] | None
-"""What a caller says of the ledger: a path; False: none; None: the schema's."""
+"""The caller's ledger: a path; False: none; None: the schema's."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """What a caller says of the rules; None: nothing."""
+    """The caller's rules; None: unspecified."""
 
     budget: object = None
     accountant: object = None
@@ -29,8 +29,8 @@ class LedgerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where what is spent is kept: a path (None: in memory); whether it is the schema's own; and what is said below
-    every answer where a caller has put the schema's unwritten default aside."""
+    """Location of the ledger: a path (None: in memory); whether it is the schema's own; and a note below every answer
+    if the caller overrides the schema's default ledger."""
 
     path: str | os.PathLike[str] | None
     own: bool = False
@@ -38,7 +38,7 @@ class Place:
 
     @classmethod
     def of(cls, word: object, schema: Schema | None) -> Place:
-        """Raises InvalidArgument for another ledger than the one that the schema names, and for none."""
+        """Return the location. Raises InvalidArgument if the caller overrides a ledger that the schema names."""
         named = schema.ledger if schema else None
         usual = named or (schema.default_ledger if schema else None)
         if word is None:
@@ -65,7 +65,7 @@ def opened(
     analyst: str | None = None,
     anchor: str | None = None,
 ) -> Ledger:
-    """A ledger in memory, or in the file. Raises InvalidArgument, InvalidPrivacyParameter, LedgerError."""
+    """Return a ledger in memory, or in the file. Raises InvalidArgument, InvalidPrivacyParameter, LedgerError."""
     analyst = _analyst(analyst)
     budget, accountant = _budget(wanted.budget, schema), _accountant(wanted.accountant, schema)
     relation = _neighbours(wanted.neighbours, schema)
@@ -81,7 +81,7 @@ def opened(
         return open_ledger(place.path, rules, analyst=analyst, anchor=anchor)
     declared, within = schema.budget or budget, None
     if existing is not None and budget is not None and existing.budget == budget:
-        declared = budget  # it was opened so for the first time
+        declared = budget  # opened with this budget the first time
     elif budget != declared:
         within = budget
     rules = _rules(declared, accountant, relation, existing)
@@ -91,7 +91,7 @@ def opened(
 
 
 def _check_total(existing: Rules, asked: Rules, schema: Schema) -> None:
-    """Raises LedgerError where the owner's file says another total than its ledger, and nothing else is another."""
+    """Raises LedgerError if the owner's file and its ledger differ in the total budget and in nothing else."""
     own, declared = existing.budget, asked.budget
     if own.loss == declared.loss or (own.conversion_delta, own.analysts) != (
         declared.conversion_delta,
@@ -117,8 +117,7 @@ def _check_total(existing: Rules, asked: Rules, schema: Schema) -> None:
 
 
 def _rules(budget: Budget | None, accountant: str | None, relation: Neighbours | None, existing: Rules | None) -> Rules:
-    """What was said of the rules, and where nothing was, those of an existing ledger. Raises
-    InvalidPrivacyParameter."""
+    """Return the given rules, completed by those of an existing ledger. Raises InvalidPrivacyParameter."""
     if existing is not None:
         return Rules(budget or existing.budget, accountant or existing.accountant, relation or existing.neighbours)
     if budget is None:
@@ -135,8 +134,8 @@ def _analyst(name: object) -> str | None:
 
 
 def check(wanted: LedgerSettings, schema: Schema | None) -> None:
-    """Raises InvalidArgument or InvalidPrivacyParameter for rules that contradict the schema's, before anything is
-    made."""
+    """Raises InvalidArgument or InvalidPrivacyParameter if rules contradict the schema's, before anything is
+    created."""
     _budget(wanted.budget, schema)
     _accountant(wanted.accountant, schema)
     _neighbours(wanted.neighbours, schema)
@@ -165,7 +164,7 @@ def _budget(budget: object, schema: Schema | None) -> Budget | None:
 
 
 def _accountant(word: object, schema: Schema | None) -> str | None:
-    """The schema's "auto" may be tightened to either."""
+    """Return the accountant. The schema's "auto" may be narrowed to either."""
     if word is not None and (not isinstance(word, str) or word not in ACCOUNTANTS):
         raise InvalidArgument(f"accountant must be 'auto', 'basic' or 'zcdp', got {as_written(word)}.")
     declared = schema.accountant if schema else None

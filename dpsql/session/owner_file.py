@@ -33,20 +33,19 @@ _COLUMN = ("type", "bounds", "keys", "nullable", *CELL_WORDS)
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One table of the file: where its data are, if said, how they are written, if as text, and what is declared of it
-    and its columns."""
+    """One table of the file: location of its data, text format and database table, if given, and declarations."""
 
     declaration: Declaration
     path: Path | None = None
     text: TextFormat = field(default_factory=TextFormat)
     table: str | None = None
-    """Which table of a database that is."""
+    """Name of the table in a database."""
 
 
 @checked_methods
 @dataclass(frozen=True)
 class Schema:
-    """What an owner declares, for a Session. Every word of the file is known or refused."""
+    """The owner's declarations for a Session. Unknown settings are refused."""
 
     tables: Mapping[str, TableEntry] = field(default_factory=dict)
     budget: Budget | None = None
@@ -57,15 +56,15 @@ class Schema:
     resources: Resources = ITSELF
     server: ServerWords = field(default_factory=ServerWords)
     timezone: str = UTC
-    """The time zone in which columns of instants are shown."""
+    """Time zone in which columns of instants are shown."""
     auto_bounds: bool = True
-    """Queries choose bounds privately that they need and nobody declared; False: they are refused."""
+    """Whether queries privately choose bounds that they need and nobody declared; otherwise they are refused."""
     file: Path | None = None
-    """Where it was read from, links followed."""
+    """Path of the file, with links resolved."""
 
     @property
     def default_ledger(self) -> Path | None:
-        """Beside the file, under its name: of one that has a [budget] and names no ledger."""
+        """The ledger next to the file, named after it, if the file has a [budget] and names no ledger."""
         if self.file is None or self.budget is None or self.ledger is not None:
             return None
         beside = self.file.with_suffix(".ledger")
@@ -73,15 +72,14 @@ class Schema:
 
     @property
     def undecided_units(self) -> tuple[str, ...]:
-        """Private tables of which the file does not say whose rows they are: each row is then a unit, though nobody has
-        decided that."""
+        """Private tables without a decision about the privacy unit: each row is then a unit by default."""
         words = {name: entry.declaration.table for name, entry in self.tables.items()}
         return tuple(name for name, each in words.items() if not each.public and not each.is_unit_decided)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a TOML file; paths in it are relative to the file. With a [budget] it has a ledger: the one that it
-        names, else one beside it (`adult.toml`: `adult.ledger`). Raises InvalidSchema, InvalidPrivacyParameter."""
+        """Read a TOML file with paths relative to it. A file with a [budget] has the ledger that it names, or one next
+        to it (`adult.toml`: `adult.ledger`). Raises InvalidSchema, InvalidPrivacyParameter."""
         file = Path(path)
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -94,7 +92,7 @@ class Schema:
         try:
             schema = cls.from_dict(content, file.parent)
         except DPSQLError as error:
-            from dpsql.session.advice import in_toml  # most files are read
+            from dpsql.session.advice import in_toml  # most files have no errors
 
             hint = in_toml(error.hint, in_file=True)
             raise type(error)(in_toml(error.message, in_file=True), hint=hint, about=error.about) from None
@@ -102,7 +100,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], folder: Path = Path()) -> Schema:
-        """The schema of parsed TOML. It has no ledger but one that it names."""
+        """Return the schema of parsed TOML. It has a ledger only if it names one."""
         _known("the file", content, _TOP)
         tables = {name: _table(name, entry, folder) for name, entry in _section("tables", content).items()}
         section = _section("budget", content)
@@ -116,7 +114,7 @@ class Schema:
         relation = _relation(content, _section("tables", content))
         engine = content.get("engine", AUTO)
         if engine != AUTO:
-            from dpsql.executors.base import checked_word  # with pandas: a server reads this file, and no table
+            from dpsql.executors.base import checked_word  # imports pandas: a server reads this file, and no table
 
             engine = checked_word(engine)
         file = None if ledger is None else folder / ledger
@@ -156,7 +154,7 @@ def _words(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _relation(content: Mapping[str, Any], tables: Mapping[str, Any]) -> Neighbours | None:
-    """One relation for the file: at its top, or said alike by its tables."""
+    """Return the file's only neighbour relation, from its top or its tables, which must agree."""
     words = [content.get("neighbours"), *(entry.get("neighbours") for entry in tables.values())]
     relations = {Neighbours.of(word) for word in words if word is not None}
     if len(relations) > 1:

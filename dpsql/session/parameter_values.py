@@ -1,4 +1,4 @@
-"""Values of parameters as people type them."""
+"""Values of query parameters typed by people."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _WORDS = {"null": None, "true": True, "false": False}
 
 
 def parameter(text: str) -> tuple[str, Any]:
-    """A parameter as it is typed, `name=value`: a number, true, false, null, a date or timestamp as ISO text, else
-    text; in single quotes text whatever it says. Raises InvalidArgument."""
+    """Return name and value of a typed `name=value`: a number, true, false, null, an ISO date or timestamp, or text. A
+    value in single quotes is always text. Raises InvalidArgument."""
     name, sign, value = (part.strip() for part in text.partition("="))
     if not sign or not name.isidentifier():
         raise InvalidArgument(f"a parameter is written name=value, got {text!r}.")
@@ -20,7 +20,7 @@ def parameter(text: str) -> tuple[str, Any]:
 
 
 def typed(value: str) -> Any:
-    """The value that a typed word stands for."""
+    """Return the value of typed text."""
     if len(value) > 1 and value[0] == value[-1] == "'":
         return value[1:-1].replace("''", "'")
     if value.lower() in _WORDS:

@@ -40,9 +40,9 @@ _MOST_CACHED = 256
 
 @dataclass(frozen=True)
 class Terms:
-    """What a query may cost: the call's word, defaults for a call that says nothing, and the owner's limit.
+    """Cost limits of a query: the call's parameters, defaults for missing ones, and the owner's limit.
 
-    The text's own OPTIONS can lower the call's word, or stand in its place where it says nothing; never raise it.
+    OPTIONS in the text can lower or replace missing parameters of the call, never raise them.
     """
 
     epsilon: Fraction | None
@@ -54,11 +54,11 @@ class Terms:
     max_rho: Fraction | None = None
     """The rho that converts to max_epsilon."""
     goal: Goal | None = None
-    """What error the answers may have; the epsilons are then limits, not what is spent."""
+    """Error goal of the answers; the epsilons are then limits."""
     confidence: Fraction | None = None
-    """Of the error, wherever that is said."""
+    """Confidence of the error goal, in the call or in the text."""
     concentrated: bool = False
-    """Whether the ledger adds rhos up, and nothing else."""
+    """Whether the ledger only adds up rhos."""
 
     @classmethod
     def of(
@@ -70,7 +70,7 @@ class Terms:
         confidence: object = None,
         **defaults: Any,
     ) -> Terms:
-        """What a caller wrote. Raises InvalidPrivacyParameter."""
+        """Return the terms of a call. Raises InvalidPrivacyParameter."""
         goal = None if error is None else Goal.of(error)
         sure = None if confidence is None else confidence_of(confidence)
         if epsilon is not None and rho is not None:
@@ -85,7 +85,7 @@ class Terms:
         )
 
     def goal_with(self, of_text: Goal | None) -> Goal | None:
-        """The call's goal, or the text's. Raises InvalidPrivacyParameter."""
+        """Return the call's goal, or the text's. Raises InvalidPrivacyParameter."""
         if of_text is not None and self.goal is not None:
             raise InvalidPrivacyParameter("both the text and the call say an error.", hint="Leave one out.")
         goal = of_text or self.goal
@@ -104,8 +104,8 @@ class Terms:
         return replace(goal, confidence=goal.confidence or self.confidence)
 
     def said(self, options: Options | None) -> tuple[Fraction | None, Fraction]:
-        """The text's epsilon, and what one query may spend of delta. Raises InvalidPrivacyParameter for a text that
-        says more than the call allows."""
+        """Return the text's epsilon, and the delta that one query may spend. Raises InvalidPrivacyParameter if the text
+        exceeds the call."""
         written = (options.epsilon, options.delta) if options is not None else (None, None)
         for name, word, allowed in (("epsilon", written[0], self.epsilon), ("delta", written[1], self.delta)):
             if word is not None and allowed is not None and word > allowed:
@@ -117,7 +117,7 @@ class Terms:
         return written[0], _first(written[1], self.delta, self.default_delta) or Fraction(0)
 
     def allowance(self, options: Options | None) -> Allowance:
-        """What one query may cost. Raises InvalidPrivacyParameter."""
+        """Return what one query may cost. Raises InvalidPrivacyParameter."""
         epsilon, delta = self.said(options)
         if self.rho is None:
             allowance = self.paying(as_epsilon(_first(epsilon, self.epsilon, self.default_epsilon)), delta)
@@ -143,7 +143,7 @@ class Terms:
         return allowance
 
     def paying(self, epsilon: Fraction, delta: Fraction) -> Allowance:
-        """This pair, paid to the ledger."""
+        """Return an allowance for this pair, charged to the ledger."""
         return Allowance(epsilon, delta, concentrated=self.concentrated)
 
 
@@ -167,15 +167,15 @@ def prepare(
     dialect: str | None = None,
     whose: str = "",
 ) -> PreparedQuery:
-    """Everything about an answer but the data. The same question under the same facts is planned once; of two for whom
-    it is asked (`whose`) for each: how soon it is planned must not tell one what the other has asked. dialect: whose
-    words the text is in, None for those of the language.
+    """Return a query planned and dry-run, without its data. The same query under the same facts is planned once for
+    each `whose`: planning time must not tell one analyst about another's queries. dialect: dialect of the text, None
+    for dpsql's own.
 
-    Its plan is tried over made-up rows before anything is charged for it (`trial`). Raises a QueryRefused,
+    The plan is run on synthetic rows before anything is charged (`session.dry_run`). Raises a QueryRefused,
     InvalidArgument or InvalidPrivacyParameter, or an InternalError; the same on an empty table as on a full one.
     """
     if dialect is not None:
-        from dpsql.session.dialects import in_own_words  # most texts are in the words of the language
+        from dpsql.session.dialects import in_own_words  # most queries are in dpsql's own dialect
 
         with in_own_words(sql, dialect, catalog) as written:
             return prepare(
@@ -201,7 +201,7 @@ def prepare(
 def _prepared(
     sql: str, catalog: Catalog, neighbours: Neighbours, terms: Terms, given: Params, *, strategy: str, mechanism: str
 ) -> PreparedQuery:
-    """A plan made, not tried yet. What it raises beside a DPSQLError is a fault of this code."""
+    """Return a plan before its dry run. Any error but a DPSQLError is a fault of dpsql."""
     failed = ""
     try:
         compiled = compile_query(sql, catalog, given)
@@ -227,7 +227,7 @@ def _prepared(
                 plan.options,
                 strategy=strategy,
                 mechanism=law,
-                auto_bounds=catalog.auto_bounds and goal is None,  # noise of chosen bounds is not known beforehand
+                auto_bounds=catalog.auto_bounds and goal is None,  # noise of chosen bounds is not known in advance
             )
 
         release = _released(goal, terms, plan, release_for, mechanism)
@@ -251,7 +251,7 @@ def _released(
 ) -> Release:
     if goal is None:
         return release_for()
-    from dpsql.session.error_goal import within  # most questions say what they cost
+    from dpsql.session.error_goal import within  # most queries state their cost
 
     return within(goal, terms, plan, release_for, mechanism)
 
@@ -260,7 +260,7 @@ def _above(release: Release, statement: Statement, catalog: Catalog, given: Para
     if not release.query.stages:
         return None
     from dpsql.session.multi_step.row_local_postprocess import (
-        postprocess_of_stages,  # most questions have no SELECT over an answer
+        postprocess_of_stages,  # most queries have no SELECT over an answer
     )
 
     return postprocess_of_stages(release, statement, catalog, given)
@@ -269,8 +269,8 @@ def _above(release: Release, statement: Statement, catalog: Catalog, given: Para
 def _prepared_several(
     compiled: CompiledQuery, postprocess: Postprocess, catalog: Catalog, *, terms: Terms, **how: Any
 ) -> PreparedQuery:
-    """A query of several releases, or of post-processing SQL over one."""
-    from dpsql.session.multi_step.run import prepared_program  # most queries are of one release
+    """Return a query of several releases, or of post-processing SQL over one."""
+    from dpsql.session.multi_step.run import prepared_program  # most queries have one release
     from dpsql.sql.compile import better_refusal
 
     law = {each: how[each] for each in ("strategy", "mechanism")}
@@ -298,8 +298,8 @@ def _prepared_several(
 
 
 def _typed(params: Params) -> tuple[object, ...]:
-    """The parameters as a cache's key: 1, 1.0 and TRUE are equal in Python, as 0.0 and -0.0, and are different
-    questions."""
+    """Return the parameters as a cache key that separates 1, 1.0 and TRUE, and 0.0 and -0.0, which are equal in
+    Python."""
     return tuple((name, literal.type, repr(literal.value)) for name, literal in params)
 
 

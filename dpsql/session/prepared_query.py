@@ -1,4 +1,4 @@
-"""A query that is ready to run: its releases, and the post-processing over them."""
+"""A prepared query: its releases, and the post-processing over them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def cost_in_words(releases: Sequence[Release]) -> str:
-    """The cost of releases together, in words, as rho if the caller asked by rho."""
+    """Return the total cost of releases in words, as rho if the caller asked by rho."""
     cost = sum((each.cost for each in releases), FREE)
     by_rho = any(each.allowed.rho is not None and each.cost.rho for each in releases)
     return str(Allowance(None, cost.delta, cost.rho)) if by_rho else str(cost)
@@ -51,12 +51,12 @@ class PreparedQuery:
 
     @property
     def dry_runs(self) -> tuple[Release, ...]:
-        """The releases that are run on synthetic rows before they are paid for."""
+        """Releases that are run on synthetic rows before they are paid for."""
         return self.releases if self.postprocess is None else self.postprocess.dry_runs
 
     @property
     def cost(self) -> Cost:
-        """The cost of all releases together."""
+        """Total cost of all releases."""
         return sum((each.cost for each in self.releases), FREE)
 
     @property
@@ -65,31 +65,32 @@ class PreparedQuery:
         return self.postprocess is not None and self.postprocess.reads_prior_releases
 
     def needs(self, place: int) -> frozenset[int]:
-        """The places of the releases that one reads."""
+        """Return the indices of the releases that this one reads."""
         return frozenset() if self.postprocess is None else self.postprocess.needs(place)
 
     def prior(
         self, place: int, released: Mapping[int, ReleasedValues], public: Mapping[str, ColumnStore]
     ) -> PriorReleases | None:
-        """The answers of prior releases that one reads; None for one that reads none.
+        """Return the answers of prior releases that a release reads, or None.
 
-        public: the stores of public tables, by folded name. Raises PostprocessFailed, which holds the answers."""
+        public: the stores of public tables, by folded name. Raises PostprocessFailed, which holds the answers.
+        """
         if self.postprocess is None:
             return None
         return self.postprocess.prior(self.releases, place, released, public)
 
     def answers(self, released: Mapping[int, ReleasedValues]) -> tuple[Result, ...]:
-        """The answers of the releases that were run."""
+        """Return the answers of the releases that were run."""
         if self.postprocess is not None:
             return self.postprocess.answers(released)
         return tuple(result_of(judged(self.releases[at], each), each, "") for at, each in released.items())
 
     @property
     def explanation(self) -> Explanation:
-        """The explanation of the query: releases, noise and cost."""
+        """Explanation of the query: releases, noise and cost."""
         if self.postprocess is not None:
             return self.postprocess.explanation(self.releases)
-        from dpsql.answer.explain import Explanation  # most questions want no explanation
+        from dpsql.answer.explain import Explanation  # most calls need no explanation
 
         return Explanation(self.releases[0])
 
@@ -103,13 +104,14 @@ class PreparedQuery:
         public: PublicValues | None = None,
         again: str = "Ask again with other SQL over them: it is free.",
     ) -> Result:
-        """The answer, from the released values of every release.
+        """Return the answer, from the released values of every release.
 
-        public: public tables, which intervals of post-processing may need. again: advice where the post-processing
-        fails. Raises PostprocessFailed, which holds the answers of the releases."""
+        public: public tables, which intervals of post-processing may need. again: advice if the post-processing fails.
+        Raises PostprocessFailed, which holds the answers of the releases.
+        """
         if self.postprocess is not None:
             from dpsql.session.multi_step.postprocess_results import (
-                result_of_program,  # most questions are of one release
+                result_of_program,  # most queries have one release
             )
 
             return result_of_program(
@@ -121,7 +123,7 @@ class PreparedQuery:
         if self.intervals is None:
             return result
         from dpsql.session.multi_step.postprocess_results import (
-            with_intervals,  # most questions have no SELECT over an answer
+            with_intervals,  # most queries have no SELECT over an answer
         )
 
         return with_intervals(result, settled, values, self.intervals, public)

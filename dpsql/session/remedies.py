@@ -1,7 +1,6 @@
-"""What refusals advise, with how it would come out: how far off answers would be for what is left of a budget, and how
-many people a group needs so that it is shown.
+"""Hints of refusals with their outcome: the error at the remaining budget, and how many people a visible group needs.
 
-What is advised is planned as a question is: from the text and declared facts, without a row, and free.
+Suggestions are planned like queries: from the text and declared facts, without a row, and free.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from dpsql.session.prepare import Terms
 from dpsql.session.prepared_query import PreparedQuery
 
 Ask = Callable[[Terms], PreparedQuery]
-"""Plans the question on other terms."""
+"""Plans the query on other terms."""
 _MOST_WIDTHS = 3
 
 
 def who_is_hidden(refusal: UnknownGroups, ask: Ask, terms: Terms, left: Fraction | None = None) -> UnknownGroups:
-    """The refusal of unknown groups, with how many people a group needs once a delta is allowed. left: how much of it
-    the budget has."""
+    """Return the refusal of unknown groups with how many people a group needs if a delta is allowed. left: remaining
+    delta of the budget."""
     return with_delta(refusal, left, lambda delta: _few(ask, replace(terms, delta=delta)))
 
 
 def _few(ask: Ask, terms: Terms) -> str:
-    """Who is hidden on these terms: of groups of so many people half are shown. "" where nobody can tell."""
+    """Describe which groups are hidden on these terms: half of the groups of that size are shown. "" if unknown."""
     try:
         hiding = next((each for each in ask(terms).releases if each.selection.hides), None)
-    except DPSQLError:  # something else stands against it, and will be said then
+    except DPSQLError:  # another refusal, which the next attempt shows
         return ""
     if hiding is None:
         return ""
@@ -40,8 +39,7 @@ def _few(ask: Ask, terms: Terms) -> str:
 
 
 def how_far_off(refusal: BudgetExceeded, ask: Ask, terms: Terms) -> BudgetExceeded:
-    """The refusal of a query that costs too much, with how far off its answers would be for the epsilon that is
-    left."""
+    """Return the refused charge with the error of its answers at the remaining epsilon."""
     about = refusal.about
     if "left" not in about:
         return refusal
@@ -59,7 +57,7 @@ def how_far_off(refusal: BudgetExceeded, ask: Ask, terms: Terms) -> BudgetExceed
 
 
 def _widths(release: Release) -> Iterator[str]:
-    """`n ±22` of the first outputs whose interval is known beforehand."""
+    """Yield `n ±22` for the first outputs whose interval is known in advance."""
     known = [each for each in explained(release).shown if each.half is not None]
     for each in known[:_MOST_WIDTHS]:
         yield f"{each.name} ±{each.half:.3g}"

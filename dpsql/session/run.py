@@ -1,4 +1,4 @@
-"""The run of a release that is paid for: execute and privatise. Nothing of the data leaves but through noise."""
+"""Execution of a paid release: compute exact integers and privatise them. Data leave only through noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_engine(release: Release, engine: Engine) -> None:
-    """Raises UnsupportedSQL where the engine lacks what the release asks for, by its plans alone."""
+    """Raises UnsupportedSQL if the engine lacks a feature that the release's plans need."""
     for plan in release.once(_tried_with):
         lack = engine.lacks(plan)
         if lack is not None:
@@ -34,8 +34,7 @@ def check_engine(release: Release, engine: Engine) -> None:
 
 @dataclass(frozen=True, eq=False)
 class OpenTables:
-    """The tables of one question, opened before it is charged and held until it is answered. sources: as of
-    `Engine.open`."""
+    """Tables of one query, opened before it is charged and held until it is answered. sources: as in `Engine.open`."""
 
     stores: Mapping[str, Store]
     engine: Engine
@@ -43,18 +42,18 @@ class OpenTables:
 
     @property
     def stamps(self) -> Mapping[str, object]:
-        """As of `OpenSources`."""
+        """As in `OpenSources`."""
         return {} if self.sources is None else self.sources.stamps
 
 
 @contextmanager
 def open_tables(releases: Iterable[Release], stores: Mapping[str, Store], engine: Engine) -> Iterator[OpenTables]:
-    """The tables that releases read, opened. Raises InvalidSchema, at no cost, where files are gone, locked, unreadable
-    or have other columns than when their table was opened, and where a run has no room."""
-    if engine is PANDAS:  # whose rows are here
+    """Yield the tables that releases read, opened. Raises InvalidSchema, at no cost, if files are missing, locked,
+    unreadable or have other columns than when their table was opened, or if a run has too little memory or disk."""
+    if engine is PANDAS:  # the rows are in this process
         yield OpenTables(stores, engine, None)
         return
-    from dpsql.session.tables.file_versions import tables_read  # frames need no reader of files
+    from dpsql.session.tables.file_versions import tables_read  # frames need no file reader
 
     read = {name for release in releases for plan in release.plans for name in tables_read(plan.source)}
     there = {name: store for name, store in stores.items() if name.casefold() in read}
@@ -62,7 +61,7 @@ def open_tables(releases: Iterable[Release], stores: Mapping[str, Store], engine
         try:
             own = {name: store for name, store in there.items() if not store.schema.public}
             sources = contexts.enter_context(engine.open(own))
-            executor_of(there, engine, sources)  # public tables are brought to the engine
+            executor_of(there, engine, sources)  # also copies public tables to the engine
         except InvalidSchema as error:
             refusal = InvalidSchema(f"{error.message} Nothing was charged.", hint=error.hint)
         else:
@@ -78,14 +77,12 @@ def _tried_with(release: Release) -> tuple[ExactPlan, ...]:
 def run(
     release: Release, tables: OpenTables, seen: PriorReleases | None = None, *, paid: bool = True
 ) -> ReleasedValues:
-    """The released values of a release over tables that are open. paid: whether it was charged, for messages; seen:
-    what earlier releases of the statement showed, put into what the engine is asked for, and into nothing that losses
-    are made of.
+    """Return the released values of a release over open tables. paid: whether it was charged, for messages; seen:
+    answers of the statement's prior releases. They enter the engine's plan, and nothing that determines privacy losses.
 
-    Executors are total; should anything fail all the same while exact values are held, its own words could quote
-    one, so they are not passed on. Where the query has chosen bounds, its plan with them is tried as all plans are
-    before they are paid for (`trial`); what fails there stays charged.
-    Raises InternalError.
+    Executors are total. If one fails nevertheless while it holds exact values, its message could quote one, so it is
+    not passed on. A query that has chosen bounds gets a dry run of its plan with them, as all plans do before they are
+    paid for (`session.dry_run`); the charge stays if that fails. Raises InternalError.
     """
     released: ReleasedValues | None = None
     failure: Exception | None = None
@@ -98,21 +95,21 @@ def run(
         reading = True
         bounds = release.choose_bounds(lambda plan: executor.execute(put_in(plan), fresh_key()))
         settled = release.settled(bounds)
-        if settled is not release:  # planned anew, so tried anew; by what is released, and no row
+        if settled is not release:  # a new plan needs a new dry run, which sees released bounds and no row
             tried(settled, {name.casefold(): store.schema for name, store in stores.items()}, public_stores(stores))
         settled.assert_paid()
         released = settled.privatise(executor.execute(put_in(settled.exact), fresh_key()))
         released = replace(released if seen is None else seen.kept(released), bounds=bounds)
     except Exception as error:  # noqa: BLE001 - whatever it is, it may have seen a row
         failure = _failure(error, tables.engine, reading=reading, paid=paid)
-    if released is None:  # raised out here, so that nothing of the failure hangs on the error as its context
+    if released is None:  # raised out here, so that the failure is not the error's context
         assert failure is not None
         raise failure
     return released
 
 
 def _failure(error: Exception, engine: Engine, *, reading: bool, paid: bool) -> InternalError:
-    """What is said of a run that failed: names of files and of an error's class, and none of its words."""
+    """Return the error of a failed run: with file names and the error's class, without its message."""
     has_read = reading and getattr(error, "has_read", True)
     why = "since rows had been read" if has_read else "though no row was read: no charge is ever given back"
     spent = f"What it cost stays spent, {why}." if paid else "Nothing was charged."
@@ -120,7 +117,7 @@ def _failure(error: Exception, engine: Engine, *, reading: bool, paid: bool) -> 
     if changed:
         when = "while it was read" if has_read else "between the charge and the run"
         return InternalError(f"{changed} changed {when}, and nothing is released. {spent}", hint="Ask again.")
-    if isinstance(refusal, InvalidSchema):  # of a file as well
+    if isinstance(refusal, InvalidSchema):  # also about a file
         return InternalError(f"{refusal.message} {spent}", hint=refusal.hint)
     if isinstance(error, NotEnoughMemory | MemoryError):
         return InternalError(f"the run needed more memory than it may have. {spent}", hint=remedy(engine.name))

@@ -1,9 +1,9 @@
-"""A plan on its way from the process of a server that made it, and charged it, to the one that runs it.
+"""A serialized plan, sent from the server process that made and charged it to the one that runs it.
 
-Values are made anew there, by their own constructors, so that each checks itself as ever; and of what was derived from
-them comes along by what its question was looked for alone, so that the answer is kept under that. Whoever runs a
-release sees again that it is paid for, and it is held against its charge. The two processes are one server's: bytes of
-anybody else are not read.
+Values are rebuilt there by their own constructors, so that each checks itself as usual. Of derived values, only the
+digest used to look up the question is sent, so that the answer is stored under it. The process that runs a release
+checks again that it is paid for, and compares it with its charge. Both processes belong to one server: bytes from any
+other source are not read.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpsql.session.prepared_query import PreparedQuery
 from dpsql.sql.names.catalog import Catalog
 
 MOST = 2**18
-"""Bytes of a plan that is handed on; a larger one is made where it is run, as is one that cannot travel."""
+"""Maximal bytes of a serialized plan. Larger plans, and those that cannot be pickled, are made where they are run."""
 
 
 def in_bytes(prepared: PreparedQuery, catalog: Catalog) -> bytes:
-    """A plan about the tables of a catalog; none where it is not handed on."""
+    """Return a plan over the catalog's tables as bytes; empty if it is not sent."""
     written = _PlanUnpickler()
     try:
         digests = [digest_of(each) for each in prepared.releases]
@@ -35,7 +35,7 @@ def in_bytes(prepared: PreparedQuery, catalog: Catalog) -> bytes:
 
 
 def from_bytes(content: bytes, catalog: Catalog) -> PreparedQuery | None:
-    """The plan; None where there is none, or where it is about tables of which something else is declared."""
+    """Return the plan; None if there is none, or if its tables were declared differently."""
     if not content:
         return None
     declared, prepared, digests = pickle.loads(content)
@@ -70,8 +70,8 @@ class _Pickler(pickle.Pickler):
 
 @remembered(1024)
 def _constructed_by(kind: type) -> tuple[str, ...] | None:
-    """The fields that a frozen value is made of, in the order of its constructor; None for whatever is no such value,
-    or says itself how it is made."""
+    """Return the constructor's fields of a frozen dataclass, in order; None for other values, and for those with their
+    own pickling."""
     known = getattr(kind, "__dataclass_params__", None)
     said = kind in copyreg.dispatch_table or any("__reduce__" in vars(each) for each in kind.__mro__[:-1])
     if known is None or not known.frozen or said:

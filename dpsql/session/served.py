@@ -1,5 +1,5 @@
-"""The session of one analyst of a server: held by a share, with answers that outlive the process, and no replay of what
-may not be seen yet."""
+"""The session of one analyst of a server: limited by a share, with answers that outlive the process, and no replay of
+answers before they may be seen."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 
 
 class ServedSession(Session):
-    """Questions of one analyst about the tables that he may read, out of his share.
+    """Queries of one analyst on the tables that the analyst may read, charged to the analyst's share.
 
-    words: of the server, by which the response time of an answer is charged. run: the name of the server's run:
-    over tables without a version, answers are given again within one run, by any of
-    its processes. Raises as `Session`, and LedgerError for one who has no
-    share.
+    words: the server's settings, by which the response time of an answer is charged. run: name of the server's run:
+    over tables without a version, answers are repeated within one run, by any of its processes. Raises as `Session`,
+    and LedgerError for an analyst without a share.
     """
 
     _all_held = True
@@ -62,40 +61,39 @@ class ServedSession(Session):
         self._ledger.time = words.response_time(self.share.delta)
 
     plan = b""
-    """What is asked here as another process planned and tried it, which has charged it (`handed_on`); none: it is
-    planned here."""
+    """Current query, as planned, dry-run and charged by another process (`planned`); empty: planned here."""
 
     @property
     def share(self) -> PrivacyLoss:
-        """What all answers of this analyst may come to."""
+        """Limit of the total cost of this analyst's answers."""
         holding = self._ledger.holding(str(self._ledger.analyst))
-        assert holding is not None  # or it would not be open
+        assert holding is not None  # a session without a holding is not opened
         return holding.loss
 
     def reach(self, **terms: Any) -> int:
-        """By how many microseconds one privacy unit moves the run of what is asked, at most."""
+        """Return the most microseconds by which one privacy unit changes the query's run time."""
         sql, asked, how = _said(terms)
         return _reach_of(self._prepare(sql, asked, **how).releases)
 
     @property
     def delayed(self) -> bool:
-        """Whether answers have a random delay; else they are seen after the deadline of every run."""
+        """Whether answers have a random delay; otherwise they are seen after the deadline of every run."""
         return self._ledger.time is not None
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:
-        """The analyst's own charges."""
+        """The analyst's charges."""
         return tuple(each for each in self._ledger.entries if each.analyst == self._ledger.analyst)
 
     @property
     def charged(self) -> bool:
-        """Whether what is asked has its charge: then it has an answer of its own, or draws one under that."""
+        """Whether the query is charged: then it has an answer, or draws one under that charge."""
         return self._replay.charge is not None
 
     @contextmanager
     def asked_under(self, request: Request) -> Iterator[bool]:
-        """What is charged here is entered under a key. Where one was charged under it already, its run goes on, or its
-        own answer is given again: whether it has one."""
+        """Enter charges under a key. If the key has a charge, continue its run, or repeat its answer. Yields whether
+        there is one."""
         asked, answered = self._ledger.asked(request.key), False
         if asked is not None:
             answered = self._ledger.answered(asked.charge)
@@ -111,18 +109,17 @@ class ServedSession(Session):
 
     @property
     def end(self) -> tuple[int, str] | None:
-        """What came of what was charged under the key that is asked under, as of `Ledger.outcome`."""
+        """Outcome of the charge under the current key, as in `Ledger.outcome`."""
         asked = None if self._ledger.request is None else self._ledger.asked(self._ledger.request.key)
         return None if asked is None else self._ledger.outcome(asked.charge)
 
     def at_one_moment(self) -> AbstractContextManager[None]:
-        """As of the ledger's."""
+        """As in `Ledger`."""
         return self._ledger.at_one_moment()
 
     def given_before(self, quote: Quote, **terms: Any) -> tuple[PreparedQuery, int] | None:
-        """Of a statement of one release that an answer lies ready for: the statement and the line of that answer, which
-        tell all that is shown but what is left of the share. None where its answer is not of its own question, for
-        which it has to be looked up."""
+        """Return the statement of one release and the ledger line of its cached answer, which determine the whole
+        display but the remaining share. None if the answer is not one of its own question, and has to be looked up."""
         sql, asked, how = _said(terms)
         prepared = self._prepare(sql, asked, **how)
         of_its_own = prepared.postprocess is None and not self._replay.others and not self.charged
@@ -132,12 +129,12 @@ class ServedSession(Session):
         return (prepared, line) if line else None
 
     def footer_again(self, prepared: PreparedQuery) -> str:
-        """The line below an answer that was given before, as of now."""
+        """Return the current footer of a repeated answer."""
         return program_footer(self._ledger, prepared.releases, (), self._parts_of(prepared.releases), self._place.aside)
 
     @contextmanager
     def not_seen_yet(self, keys: frozenset[str]) -> Iterator[None]:
-        """Answers of these questions count as not given."""
+        """Treat these questions as unanswered."""
         self._replay.hidden = keys
         try:
             yield
@@ -146,9 +143,9 @@ class ServedSession(Session):
 
     @contextmanager
     def with_answers_of_others(self) -> Iterator[None]:
-        """What others have paid for counts as given: it was released, and may be shown to whoever may ask it, whose
-        question is the same but for the name. A price or an explanation is given without: it would tell, for
-        nothing, what others have asked."""
+        """Treat answers that other analysts paid for as given: they were released, and may be shown to any analyst who
+        may ask the same question. Costs and explanations are made without them: otherwise they would reveal, for free,
+        what others have asked."""
         everybody = self._ledger.shares()
         self._replay.others = tuple(name for name in everybody if name != self._ledger.analyst)
         try:
@@ -157,8 +154,8 @@ class ServedSession(Session):
             self._replay.others = ()
 
     def before(self, quote: Quote) -> tuple[int, ...]:
-        """Of each release of a statement of several, the line of the answer that it has, 0 where it would be charged:
-        who charges it and who runs it go by these, whatever is answered meanwhile."""
+        """Return the line of each release's answer, 0 if it would be charged, for a statement of several. The processes
+        that charge and run it use these lines, whatever is answered meanwhile."""
         request = self._ledger.request
         if request is not None and request.before:
             return request.before
@@ -169,7 +166,7 @@ class ServedSession(Session):
         return tuple(lines) if len(lines) > 1 else ()
 
     def planned(self, **terms: Any) -> bytes:
-        """The plan of what is asked, to be handed on."""
+        """Return the serialized plan of the query."""
         sql, asked, how = _said(terms)
         return in_bytes(self._prepare(sql, asked, **how), self.catalog)
 
@@ -184,18 +181,18 @@ class ServedSession(Session):
             self._ledger.dry = False
 
     def charge(self, **terms: Any) -> None:
-        """Enter what `query` would charge under the same key, and read no row: `query` then goes on under it. Raises as
-        `query` does before its charge, and LedgerError where that key has its answer."""
+        """Enter the charge of `query` under its key without reading a row; `query` then continues under it. Raises as
+        `query` before its charge, and LedgerError if that key has an answer."""
         self._ledger.ahead = True
         try:
-            self.query(**{**terms, "fresh": True})  # no claim: whoever runs it makes that
+            self.query(**{**terms, "fresh": True})  # no claim: the process that runs it makes one
         except PriorCharge:
             pass
         finally:
             self._ledger.ahead = False
 
     def quotes_in_turn(self, queries: Sequence[Mapping[str, Any]]) -> Iterator[Quote]:
-        """As `quotes`, of queries with terms of their own. A refusal says which of them it is about."""
+        """As `quotes`, for queries with separate terms. A refusal names the query's index."""
         at = -1
 
         def each() -> Iterator[Mapping[str, Any]]:
@@ -210,7 +207,7 @@ class ServedSession(Session):
             raise
 
     def may_ask(self) -> None:
-        """Raises LedgerError where the share was taken away, or runs came to nothing too often."""
+        """Raises LedgerError if the share was withdrawn, or too many runs had no result."""
         self._ledger.may_ask(str(self._ledger.analyst))
 
     def _known(
@@ -222,15 +219,15 @@ class ServedSession(Session):
         return self._replay.recall_own(releases, request.before)
 
     def _recalled(self, question: Question | None, release: Release) -> ReleasedValues | None:
-        """What was answered before is said by a request that has its charge."""
+        """Ignore earlier answers if the charged request lists them."""
         request = self._ledger.request
         return super()._recalled(question, release) if request is None or not request.before else None
 
     def _released(
         self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[ReleasedValues], list[int], tuple[str, ...]]:
-        """As every session does; under a request that says what was answered before, by that alone. What is shown is
-        what the ledger keeps."""
+        """As in `Session`, but a request with a list of earlier answers uses only these. Shows the values that the
+        ledger stores."""
         before = () if self._ledger.request is None else self._ledger.request.before
         if not before:
             return super()._released(prepared, sql, fresh=fresh, plain=plain)
@@ -248,7 +245,7 @@ class ServedSession(Session):
         return released, due, ()
 
     def _prepare(self, sql: str, asked: tuple[float | None, ...], **how: Any) -> PreparedQuery:
-        """As every session does, and nothing that spends less than may be: such a run could be watched for nothing."""
+        """As in `Session`, but refuse costs below the minimum: such runs could be timed almost for free."""
         prepared = from_bytes(self.plan, self.catalog)
         if prepared is None:
             prepared = super()._prepare(sql, asked, whose=str(self._ledger.analyst), **how)
@@ -259,11 +256,11 @@ class ServedSession(Session):
         return prepared
 
     def _parts(self, release: Release, opened: OpenTables | None = None) -> tuple[Part, ...]:
-        """A run takes time for people of all parts, so that where its time is charged there are none."""
+        """Return no parts if response time is charged: a run takes time for people of all parts."""
         return super()._parts(release, opened) if self._ledger.time is None else ()
 
     def _check_delay(self, releases: Sequence[Release]) -> None:
-        """Raises UnsupportedSQL for a question whose random delay could pass the deadline."""
+        """Raises UnsupportedSQL if the query's random delay could exceed the deadline."""
         if self._ledger.time is None:
             return
         seconds = 2 * self._ledger.time.shift(_reach_of(releases)) / 1_000_000
@@ -287,13 +284,13 @@ class ServedSession(Session):
 
 
 def _reach_of(releases: Sequence[Release]) -> int:
-    """Microseconds by which a unit's rows move the runs of all releases together."""
+    """Return the microseconds by which one unit's rows change the run time of all releases together."""
     nanoseconds = sum(unit_work(each.query.plan, each.analysis.bounds.rows.rows) for each in releases)
     return math.ceil(nanoseconds / 1_000)
 
 
 def _said(terms: Mapping[str, Any]) -> tuple[str, tuple[float | None, ...], dict[str, Any]]:
-    """Terms as `Session.query` takes them apart."""
+    """Split terms into the arguments of `Session.query`."""
     how = {"params": terms.get("params")}
     how |= {word: terms.get(word, "auto") for word in ("strategy", "mechanism")}
     how["dialect"] = terms.get("dialect")

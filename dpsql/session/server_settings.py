@@ -1,4 +1,4 @@
-"""What an owner says of a server: [server] in the owner's file."""
+"""Server settings: [server] in the owner's file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _HOST = re.compile(r"(\[[0-9a-f:]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?")
 
 @dataclass(frozen=True)
 class Peers:
-    """Addresses of programs that are believed, as ranges."""
+    """Trusted addresses, as ranges."""
 
     networks: tuple[str, ...] = ()
 
     def holds(self, address: str) -> bool:
-        """Whether one of them connects from there. address: as the socket says."""
+        """Return whether the address is trusted. address: as given by the socket."""
         if not self.networks:
             return False
         try:
@@ -43,16 +43,17 @@ class Peers:
 
 @dataclass(frozen=True)
 class ServerWords:
-    """What an owner says of a server.
+    """Settings of a server.
 
-    grid: seconds to the first point at which an answer may appear, the next at twice that and so on (None: off);
-    min_epsilon: the least that one query may spend; max_runs: how many a share may pay for; workers: how many processes
-    run queries; deadline: seconds that one run may take; time_epsilon, time_delta: what the response
-    time of each answer costs; hosts: names by which the server may be asked; limits: of
-    requests at once; share_answers: what one has paid is free for others; overlap: shares may come to more than the
-    budget, which then holds all of them together too; trust_proxy: programs in front of it, and user_header: the
-    header in which they name who asks; worker_memory: bytes that a process which holds tables may have (None: any);
-    metrics: where the socket for monitoring is made ("": nowhere). Raises InvalidSchema, InvalidPrivacyParameter."""
+    grid: seconds until the first time at which an answer may appear; the next is twice that, and so on (None: off).
+    min_epsilon: least cost of one query. max_runs: runs that a share may pay for. workers: number of processes that run
+    queries. deadline: seconds that one run may take. time_epsilon, time_delta: cost of each answer's response time.
+    hosts: host names of the server. limits: whether concurrent requests are limited. share_answers: whether an answer
+    paid for by one analyst is free for others. overlap: whether shares may add up to more than the budget, which then
+    also limits all of them together. trust_proxy: trusted proxies; user_header: the header in which they name the user.
+    worker_memory: memory limit in bytes of a process that holds tables (None: none). metrics: path of the monitoring
+    socket ("": none). Raises InvalidSchema, InvalidPrivacyParameter.
+    """
 
     grid: float | None = 0.25
     min_epsilon: Fraction = Fraction(1, 1000)
@@ -78,7 +79,7 @@ class ServerWords:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> ServerWords:
-        """The words of a section, each known or refused."""
+        """Return the settings of a section. Unknown ones are refused."""
         for word in said:
             if word not in _READERS:
                 raise InvalidSchema(
@@ -89,13 +90,13 @@ class ServerWords:
 
     @classmethod
     def words(cls) -> tuple[str, ...]:
-        """All words of the section."""
+        """Return the names of all settings."""
         return tuple(_READERS)
 
     @classmethod
     def read(cls, word: str, text: str) -> Any:
-        """The value of a word as a command line gives it: a list by commas, a number, true or false, else as it
-        stands. Raises InvalidSchema, InvalidPrivacyParameter."""
+        """Return the value of a setting typed at a command line: a comma-separated list, a number, true or false, or
+        text. Raises InvalidSchema, InvalidPrivacyParameter."""
         value: object = text
         if word in ("hosts", "trust_proxy"):
             value = [each.strip() for each in text.split(",")]
@@ -108,15 +109,15 @@ class ServerWords:
         return _READERS[word](value)
 
     def response_time(self, share_delta: Fraction) -> ResponseTime | None:
-        """What the response time of an answer costs whoever has such a share. None where answers are seen after the
-        deadline of every run, which tells nothing, or where there is no grid."""
+        """Return the cost of an answer's response time for a share. None if answers are seen after the deadline of
+        every run, which reveals nothing, or if there is no grid."""
         if self.grid is None or self.grid >= self.deadline or not share_delta:
             return None
         return ResponseTime(self.time_epsilon, self.time_delta)
 
     @property
     def open_handed(self) -> str:
-        """What is off that must be on but on this machine alone; "" for nothing."""
+        """Names of the settings that are off and may only be off on a local machine; "" for none."""
         off = [word for word, value in (("grid", self.grid), ("limits", self.limits)) if not value]
         return " and ".join(off)
 

@@ -1,4 +1,4 @@
-"""A word on tables whose rows count as people, though a column's name says that people may have several."""
+"""Notes on tables whose rows count as people, although a column name suggests that people may have several rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MOST = 3
 
 
 def units_that_may_be_missing(tables: Iterable[TableSchema]) -> tuple[str, ...]:
-    """A sentence for each private table whose unit is not decided and that has columns called `..._id`, save unique
-    ones: rows may then be several of one person, who is protected less. From declared facts and names alone."""
+    """Return a sentence for each private table with an undecided unit and with columns called `..._id` that are not
+    unique. Its rows may be several of one person, who is protected less. Uses declared facts and names only."""
     sentences = []
     for table in tables:
         if table.public or table.unit is not None or table.rows_are_units:

@@ -1,4 +1,4 @@
-"""Words that can stand in a query, for whoever completes what is typed."""
+"""Words of queries, for completion."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _RESERVED = {word for phrase in KEYWORDS for word in phrase.split()} - {"DATE", 
 
 
 def words() -> list[str]:
-    """Keywords, then functions with their bracket."""
-    from dpsql.sql.syntax.spellings import written_names  # which knows the parser, and a prompt can do without at first
+    """Return keywords, then functions with an opening bracket."""
+    from dpsql.sql.syntax.spellings import written_names  # loads the parser, which a prompt does not need at first
 
     functions = {*written_names(), *AGGREGATES, *_MORE_AGGREGATES}
     called = (f"{name}(" for name in functions - {"CASE", "CAST", "EXTRACT"} if _BARE.fullmatch(name))
@@ -28,7 +28,7 @@ def words() -> list[str]:
 
 
 def as_identifier(name: str) -> str:
-    """A name as SQL reads it: in quotes, unless it is a plain word that SQL does not use itself."""
+    """Return the name as a SQL identifier: quoted unless it is a plain word that is not reserved."""
     if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
         return name
     return '"' + name.replace('"', '""') + '"'
