@@ -1,7 +1,7 @@
-"""Replay: a question that was answered is answered with the same numbers again, at no cost.
+"""Replay: a repeated query gets the same numbers again, at no cost.
 
-Releasing a value twice is post-processing of releasing it once (Dwork, Roth 2014, proposition 2.1); and a question that
-can be asked again for nothing need not be averaged over.
+Releasing a value twice is post-processing of releasing it once (Dwork, Roth 2014, proposition 2.1). Free repeats leave
+nothing to gain by averaging.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from dpsql.session.tables.table_states import State
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, as a hash. `lasting`: all its tables, and those that tell whose their rows are, have a declared
-    version, so the ledger keeps the answer."""
+    """A query's identity, as a hash. `lasting`: all its tables, and those that identify their units, have a declared
+    version, so the ledger stores the answer."""
 
     key: str
     lasting: bool
     unversioned: tuple[str, ...] = ()
-    """The tables without a version, by name."""
+    """Names of the tables without a version."""
     others: tuple[str, ...] = ()
-    """The keys that it has where others ask it."""
+    """Its keys when other analysts ask it."""
     states: tuple[tuple[str, str | None], ...] = ()
-    """Of each table without a version, by folded name, the state of its rows when it was asked."""
+    """State of each table without a version when the query was asked, by folded name."""
     by_aliases: tuple[str, ...] = ()
-    """Keys that answers of older versions have in the ledger."""
+    """Keys of its answers from older versions of dpsql in the ledger."""
 
 
 class Replay:
-    """The answers that a session has given, and those that its ledger keeps for all sessions.
+    """Answers that a session has given, and those that its ledger stores for all sessions.
 
-    session: a name for this session alone. Analysts are kept apart: what one has paid for is new to another.
+    session: a name of this session only. Analysts are kept apart: an answer paid for by one is new to another.
 
-    run: a name that several sessions have, each in a process of its own, over the same tables: the ledger keeps all of
-    their answers, and what it cannot keep is shown to nobody.
+    run: a name shared by several sessions, each in its own process, over the same tables: the ledger stores all of
+    their answers, and an answer that it cannot store is not shown.
     """
 
     hidden: frozenset[str] = frozenset()
     """Questions whose answers count as not given."""
     others: tuple[str, ...] = ()
-    """Analysts whose answers count as given, behind one's own."""
+    """Other analysts whose answers count as given, after the analyst's answers."""
     charge: int | None = None
-    """The charge whose own answer is to be recalled, whatever was answered since."""
+    """The charge whose answer is recalled, whatever was answered since."""
 
     def __init__(self, ledger: Ledger, run: str | None = None) -> None:
         self.session = fresh_key().hex() if run is None else run
@@ -66,18 +66,19 @@ class Replay:
         self._ledger = ledger
         self._answers: dict[str, ReleasedValues] = {}
         self._unkept: set[str] = set()
-        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # by key, while somebody has one
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # by key, while in use
         self._handing_out = threading.Lock()
 
     def question(
         self, release: Release, tables: Mapping[str, TableSchema], parts: tuple[str, ...], state: State
     ) -> Question | None:
-        """The question of a release over these tables (by folded name); None for one that cannot be recognised. parts:
-        the versions of parts of tables that it can reach; state: of each table that has no version, which is part of
-        the question.
+        """Return the question of a release over these tables (by folded name); None if it has no key. parts: versions
+        of the parts of tables that it can reach; state: returns the state of a table without a version, which is part
+        of the question.
 
-        Whose a row is follows from the tables that its unit's path is looked up in, which no scan of the plan reads:
-        they are asked about too, with their facts and versions."""
+        A row's privacy unit depends on the tables that its path is looked up in, which no scan of the plan reads: their
+        facts and versions are included.
+        """
         scans = list(scans_of(release.query.plan.input))
         names = {step.table for scan in scans for step in (scan.table.unit.steps if scan.table.unit else ())}
         on_the_way = [tables[name] for name in sorted(names)]
@@ -98,7 +99,7 @@ class Replay:
     def _keys(
         self, release: Release, unversioned: tuple[str, ...], read: tuple[TableSchema | str, ...]
     ) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-        """The key of a question, the keys that it has where others ask it, and the keys of older versions."""
+        """Return a question's key, its keys for other analysts, and its keys from older versions."""
         analysts = (self._ledger.analyst, *self.others)
         rest = (self.session if unversioned else None, *read)
         key, *others = (canonical(release, analyst, *rest) for analyst in analysts)
@@ -106,13 +107,13 @@ class Replay:
         return key, _present(others), _present(older)
 
     def recall(self, question: Question | None, release: Release) -> ReleasedValues | None:
-        """The answer given before, if there was one. Raises LedgerError."""
+        """Return the earlier answer, if any. Raises LedgerError."""
         self._ledger.check_process()
         if question is None or (question.key in self.hidden and self.charge is None):
             return None
         if not question.lasting or question.key in self._unkept:
             return self._answers.get(question.key)
-        if self.charge is not None:  # which has its own answer or none, whatever others were given
+        if self.charge is not None:  # its answer or none, whatever answers others received
             return self._read(self._ledger.recall_paid(self.charge), release)
         own = self._read(self._ledger.recall(question.key), release)
         other = (*question.by_aliases, *question.others)
@@ -121,8 +122,8 @@ class Replay:
         return own or next((self._read(each, release) for each in payloads if each is not None), None)
 
     def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[ReleasedValues | None]:
-        """The answers to the releases of one statement: those that lay in these lines of the ledger before it was asked
-        (0: none), and those that its charge has paid for since. Raises LedgerError."""
+        """Return the answers to the releases of one statement: those in these ledger lines when it was asked (0: none),
+        and those that its charge has paid for since. Raises LedgerError."""
         self._ledger.check_process()
         if len(releases) != len(before):
             raise LedgerError("something else was paid for under this key. Nothing was charged.", hint=RESTORE)
@@ -160,8 +161,8 @@ class Replay:
         claimed: bool,
         slot: int = 0,
     ) -> tuple[ReleasedValues, tuple[str, ...]]:
-        """Keep an answer. Returns what is to be shown, which is another's answer where that was kept first, and a note
-        where the ledger could not: it is paid for, and is given all the same."""
+        """Store an answer. Return the values to show, which are another session's if those were stored first, and a
+        note if the ledger could not store them: they are paid for, and are shown anyway."""
         if question is None:
             return released, ()
         if not question.lasting:
@@ -180,22 +181,22 @@ class Replay:
             return released, (note,)
         self._unkept.discard(question.key)
         before = None
-        if not kept and self.charge is not None:  # the answer of this slot, and no other's
+        if not kept and self.charge is not None:  # only the answer of this slot
             before = self._read(self._ledger.recall_paid(self.charge, slot), release)
         elif not kept:
             before = self.recall(question, release)
         return released if before is None else before, ()
 
     def turn(self, question: Question | None) -> AbstractContextManager[object]:
-        """One thread of this session at a time, for each question: who comes second finds the answer of the first. None
-        waits for nobody.
+        """Return a lock that lets one thread of this session at a time answer each question; the second thread finds
+        the answer of the first. None needs no lock.
 
-        A plain lock: whenever a KeyboardInterrupt comes, `with` lets go of it, which steps in Python could not
-        promise."""
+        A plain lock: `with` releases it whenever a KeyboardInterrupt comes, which steps in Python could not guarantee.
+        """
         self._ledger.check_process()
         if question is None:
             return nullcontext()
-        with self._handing_out:  # two threads find one lock
+        with self._handing_out:  # both threads get the same lock
             found = self._turns.setdefault(question.key, threading.Lock())
         return found  # noqa: RET504 - out here: an interrupt between call and return in there could keep the lock
 
@@ -205,7 +206,8 @@ def _present(keys: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _fits(released: ReleasedValues, release: Release) -> bool:
-    """Whether it can be the answer: as many bounds, keys and values, and integers of what is whole."""
+    """Return whether the values fit the release: numbers of bounds, keys and values, and integers only where estimates
+    are integers."""
     if len(released.bounds) != len(release.searches.searches):
         return False
     settled = release.settled(released.bounds)

@@ -1,9 +1,9 @@
-"""The forms of all that a question is made of: tags and words that stay, beside classes and fields that may be renamed.
+"""Canonical forms of all parts of a question: fixed tags and words for classes and fields that may be renamed.
 
-A class or field that is renamed is renamed here, on the right of the tag or word. A new field that tells questions
-apart is added to its form; until it is, it is written under its own name (`session.cache.canonical_text`). Tags and
-words are in the keys of ledgers that people keep: one that is changed makes every answer of that kind be paid again,
-which `tests/core/ledger/test_keys.py` shows by keys that it holds.
+After renaming a class or field, rename it here, to the right of its tag or word. Add a new field that distinguishes
+questions to its form; until then, it is written under its own name (`session.cache.canonical_text`). Tags and words are
+in the keys of existing ledgers: changing one means that every answer of that kind is paid for again.
+`tests/core/ledger/test_keys.py` checks this with stored keys.
 """
 
 from __future__ import annotations
@@ -58,22 +58,24 @@ from dpsql.session.cache.canonical_text import Form, NoCanonicalForm, form
 
 
 def _name_of(function: Function) -> str:
-    """The name of a function, which decides its kernel: names are unique in the language, and a function that is not
-    the one that the language has by its name tells nothing by it. Raises NoCanonicalForm for that."""
+    """Return the function's name, which determines its kernel: names are unique in the language. Raises NoCanonicalForm
+    for a function that is not the language's function of that name."""
     if FUNCTIONS.get(function.name) is not function:
         raise NoCanonicalForm(f"the language has another function {function.name}, or none")
     return function.name
 
 
 def _tag_of(aggregate: AggregateFunction) -> str:
-    """The tag of an aggregate function. Raises NoCanonicalForm for one that the language does not have by its name."""
+    """Return the tag of an aggregate function. Raises NoCanonicalForm for one that is not the language's function of
+    that name."""
     if AGGREGATES.get(aggregate.name) is not aggregate:
         raise NoCanonicalForm(f"the language has another aggregate {aggregate.name}, or none")
     return aggregate.tag
 
 
 def _window_tag(function: WindowFunction) -> str:
-    """The tag of a window function. Raises NoCanonicalForm for one that the language does not have by its name."""
+    """Return the tag of a window function. Raises NoCanonicalForm for one that is not the language's function of that
+    name."""
     if WINDOWS.get(function.name) is not function:
         raise NoCanonicalForm(f"the language has another window function {function.name}, or none")
     return function.tag
@@ -87,22 +89,23 @@ _COLUMN = form(
     "column of a table",
     *("name", "type", "nullable", "bounds", "keys", "storage", "auto", "cells=cell_format", "zone"),
     later={"cells": None, "zone": None},
-    apart=["wide", "nearest"],  # which follow from the others
+    apart=["wide", "nearest"],  # both follow from the others
 )
 
 
 def _type_of_column(column: ColumnSchema) -> Type:
-    """Columns of Python objects were text before they needed a declared type. No query reads them without one."""
+    """Return the column's type. Columns of Python objects were text before they needed a declared type, without which
+    no query reads them."""
     return Type.TEXT if column.type is Type.OBJECT else column.type
 
 
 _TABLES: dict[type, Form] = {
     TableSchema: form(
         "table", *_TABLE_WORDS, apart=["people", "can_drop_rows", "rows_are_units"]
-    ),  # the noise tells the latter
+    ),  # the noise determines the latter
     ConstantTable: form(
         "table of constants", *_TABLE_WORDS, apart=["cells", "people", "can_drop_rows", "rows_are_units"]
-    ),  # `version` is made of them
+    ),  # both are part of `version`
     ColumnSchema: replace(_COLUMN, words={**_COLUMN.words, "type": _type_of_column}),
     CellFormat: form("format of cells", "format", "decimal", "thousands", "true", "false", "null", "encoding"),
     WrittenUnit: form("unit as said", "column", "table", "key", "own"),
@@ -111,7 +114,7 @@ _TABLES: dict[type, Form] = {
     Limits: form("limits", "rows", "groups", "per-group=per_group"),
     Interval: form("interval", "lower", "upper"),
 }
-_EXPRESSIONS: dict[type, Form] = {  # what is known of a column's values follows from its table and the plan
+_EXPRESSIONS: dict[type, Form] = {  # facts about a column's values follow from its table and the plan
     Column: form("column", "name", "type", "table", apart=["fact", "shown"]),
     Literal: form("constant", "value", "type"),
     Call: form("call", "function", "args", "type", apart=["held", "size", "branches", "_hash"]),
@@ -168,7 +171,7 @@ _PARTS: dict[type, Form] = {
     Edges: form("edges", "value", "edges"),
     LeadingDigits: form("leading digits", "value", "digits"),
 }
-_NOISE: dict[type, Form] = {  # what a law was calibrated to is in the cost
+_NOISE: dict[type, Form] = {  # the calibration target of noise is in the cost
     CubeLaplace: form("cube", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SplitLaplace: form("laplace", "scale=exact_scale", "dimension", apart=["epsilon"]),
     SharedLaplace: form("laplace of shares", "scale=exact_scale", "dimension", apart=["epsilon"]),

@@ -1,4 +1,4 @@
-"""Canonical names in the key of a question: relations and derived columns are numbered, whatever the text calls them.
+"""Canonical names in the key of a question: numbers for relations and derived columns, independent of the text's names.
 
 `FROM orders AS o JOIN customers AS c` and `FROM orders JOIN customers` are one question, and so are two texts that
 differ in the names of derived columns or in the case of an alias. Stored columns keep their names.
@@ -16,7 +16,7 @@ from dpsql.plan.prior_releases import is_shown
 from dpsql.schema.columns import TableSchema
 
 _NUMBER = "\0"
-"""Begins a number: no stored column has such a name."""
+"""Prefix of numbers, with which no stored column's name begins."""
 
 
 class CanonicalNames:
@@ -34,15 +34,15 @@ class CanonicalNames:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the plan has no name to number: one stored table, and no derived column."""
+        """Whether the plan has nothing to number: one stored table, and no derived column."""
         return not self._columns and set(self._relations) <= {""}
 
     def scan(self, scan: Scan) -> Scan:
-        """The scan under its number."""
+        """Return the scan under its number."""
         return replace(scan, name=self._relations[scan.name], table=self._tables.get(scan.name, scan.table))
 
     def column(self, column: Column) -> Column:
-        """The column under the number of its relation and, if the plan derives the column, its own number."""
+        """Return the column under the number of its relation and, if the plan derives the column, its own number."""
         relation = self._relations.get(column.table, column.table)
         name = self._columns.get((column.table, column.name), column.name)
         same = relation == column.table and name == column.name
@@ -57,7 +57,7 @@ class CanonicalNames:
             self._tables[scan.name] = _renamed(scan.table, names)
 
     def _add_relation(self, name: str) -> None:
-        # A plan of one relation has no name for it.
+        # Plans of one relation do not name it.
         self._relations.setdefault(name, f"{_NUMBER}{len(self._relations)}" if name else "")
 
     def _add_column(self, relation: str, name: str) -> None:
@@ -75,7 +75,7 @@ def _made_by(node: Source) -> Iterator[Column]:
 
 
 def _renamed(table: TableSchema, names: list[str]) -> TableSchema:
-    """A table of constants, or of the rows of a prior release, with other names for its columns."""
+    """Return a table of constants, or of the rows of a prior release, with other column names."""
     if isinstance(table, ConstantTable):
         pairs = zip(names, table.columns, table.cells, strict=True)
         return constant_table([ConstantColumn(name, column.type, cells) for name, column, cells in pairs])

@@ -1,9 +1,8 @@
-"""Values as bytes in one way only, told apart to the last bit: what keys that outlive a release are made of.
+"""Unique, bit-exact encoding of values as bytes, for keys that outlive a release.
 
-A kind of value has a written-out tag and a list of what identifies it, each with a word (`Form`); names of classes and
-fields are not in it, so that renaming them changes no key. Two values that differ in anything listed have different
-bytes: every piece is written with its kind and its length, and what a value is made of stands in it as digests of one
-length, so that nothing can be read in two ways.
+Each kind of value has a fixed tag and a list of identifying fields, each with a word (`Form`). Names of classes and
+fields are not encoded, so that renaming them changes no key. The encoding is injective on the listed fields: every
+piece is written with its kind and its length, and components are written as digests of one length.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from dpsql.schema.frozen import dataclass
 
 
 class NoCanonicalForm(TypeError):
-    """A value of a kind that has no form: whatever holds it has no key."""
+    """A value of a kind without a form: any value that contains it has no key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a kind of value is written: its tag, and pairs of a word and what is written under it.
+    """Encoding of a kind of value: its tag, and pairs of a word and what is written under it.
 
-    apart: fields that do not identify the value, such as a place in the text. later: words that came after keys were
-    first made, with the value that they had before: left out where they have it, so that older keys stay as they are.
+    apart: fields that do not identify the value, such as a place in the text. later: words added after keys were first
+    made, with their earlier implicit values. A word with that value is omitted, so that older keys stay valid.
     """
 
     tag: str
@@ -37,12 +36,12 @@ class Form:
     apart: frozenset[str] = frozenset()
     later: Mapping[str, object] | None = None
     enough: bool = False
-    """The words identify the value, whatever fields it has."""
+    """Whether the words identify the value, whatever fields it has."""
     name: Callable[[Any], str] | None = None
-    """Of what is one of a list: it is written as its name alone, as members of enumerations are."""
+    """Returns the name of a listed value, which is written as its name only, like members of enumerations."""
 
     def unlisted(self, kind: type) -> list[str]:
-        """Fields of a class that this form knows nothing of."""
+        """Return the fields of a class that this form does not mention."""
         return (
             []
             if self.enough
@@ -57,7 +56,7 @@ def form(
     later: Mapping[str, object] | None = None,
     enough: bool = False,
 ) -> Form:
-    """A form that writes fields. names: a field, or "word=field" where it is written under another word."""
+    """Return a form that writes fields. names: a field, or "word=field" if it is written under another word."""
     pairs = [each.partition("=")[::2] for each in names]
     read = {word: field or word for word, field in pairs}
     words = {word: _reader(field) for word, field in read.items()}
@@ -71,8 +70,8 @@ def _reader(field: str) -> Callable[[Any], object]:
 class Writer:
     """Digests of values, each object once: expressions may share parts.
 
-    forms: of classes, looked up by the class itself, so that another class of the same name has no part in it; names:
-    the tags of the members of enumerations; canonical: of classes, the value that is written for a value.
+    forms: by class, not by its name, so that another class of the same name has no form; names: tags of the members of
+    enumerations; canonical: by class, replaces a value before it is written.
     """
 
     def __init__(
@@ -86,10 +85,10 @@ class Writer:
         self._canonical = canonical or {}
         self._found: dict[int, bytes] = {}
         self._unlisted: dict[type, list[str]] = {}
-        self._held: list[object] = []  # so that no id is used again
+        self._held: list[object] = []  # keeps ids from being reused
 
     def digest(self, value: object) -> bytes:
-        """32 bytes that tell the value from every other. Raises NoCanonicalForm."""
+        """Return 32 bytes that identify the value. Raises NoCanonicalForm."""
         known = self._found.get(id(value))
         if known is None:
             known = hashlib.sha256(self._bytes(value)).digest()
@@ -125,13 +124,13 @@ class Writer:
             raise NoCanonicalForm(f"{type(value).__name__} has no form")
         if type(value) in self._canonical:
             value = self._canonical[type(value)](value)
-            self._held.append(value)  # parts of it are remembered by their ids
+            self._held.append(value)  # its parts are remembered by their ids
         if form.name is not None:
             return b"word " + form.name(value).encode()
         before = form.later or {}
         pairs = [(word, read(value)) for word, read in form.words.items()]
         pairs = [(word, each) for word, each in pairs if word not in before or each != before[word]]
-        # A field that nobody has listed may well tell two questions apart: it is written under its own name.
+        # An unlisted field may distinguish two questions: write it under its own name.
         if type(value) not in self._unlisted:
             self._unlisted[type(value)] = form.unlisted(type(value))
         pairs += [(f"?{name}", getattr(value, name)) for name in self._unlisted[type(value)]]

@@ -1,13 +1,11 @@
-"""The key of a question: two texts that ask the same thing in the same way have one, and no two others.
+"""The key of a question: equal exactly for texts that ask the same thing in the same way.
 
-Everything that decides what is released goes in: the plan with its tables' declared facts and versions, the integers
-that are wanted of the rows, which combinations of them have which noise, how groups are shown, values drawn and bounds
-chosen, what is charged, and what the released values mean for the answer. Places in the text do not, nor what is done
-with released values afterwards.
+Included is everything that decides what is released: the plan with its tables' declared facts and versions, the exact
+integers, noise and its combinations, partition selection, selected values and chosen bounds, the cost, and the meaning
+of the released values for the answer. Excluded are places in the text and post-processing.
 
-Nothing here is named by how this version holds a release (`_measured` is the one place that knows, with what each
-measurement says of itself, `Said.asked`): keys are in ledgers that people keep, and a version that holds it otherwise
-makes the same ones.
+Keys do not depend on the classes of this version: they are in existing ledgers, and a later version with other classes
+must make the same keys. Only `_measured` knows the classes, with each measurement's `asked`.
 """
 
 from __future__ import annotations
@@ -23,19 +21,18 @@ from dpsql.session.cache.canonical_names import CanonicalNames
 from dpsql.session.cache.canonical_text import NoCanonicalForm, Writer
 
 KEY_VERSION = 2
-"""The number of the way in which keys are made; those of version 1 had none."""
+"""Version of the key format; keys of version 1 had no number."""
 
 _KNOWN = "_canonical"
 
 
 def canonical(release: Release, *more: str | TableSchema | None) -> str | None:
-    """The key of what is released and of `more`, its version first; None where something in it has no canonical
-    form."""
+    """Return the key of the release and of `more`, its version first; None if a part has no canonical form."""
     return _key(digest_of(release), more)
 
 
 def canonical_by_aliases(release: Release, *more: str | TableSchema | None) -> str | None:
-    """The key that a release had while keys depended on the aliases of the text; None if that is `canonical`."""
+    """Return the release's key from when keys depended on the aliases of the text; None if it equals `canonical`."""
     if CanonicalNames(release.query.plan.input).is_empty:
         return None
     try:
@@ -56,7 +53,7 @@ def _key(digest: bytes, more: tuple[str | TableSchema | None, ...]) -> str | Non
 
 
 def digest_of(release: Release) -> bytes:
-    """What is released, as 32 bytes; none where something in it has no canonical form."""
+    """Return the release as 32 bytes; empty if a part has no canonical form."""
     known: bytes | None = release.__dict__.get(_KNOWN)
     if known is None:
         names = CanonicalNames(release.query.plan.input)
@@ -69,12 +66,12 @@ def digest_of(release: Release) -> bytes:
 
 
 def take_digest(release: Release, digest: bytes) -> None:
-    """A release is planned once and asked for often. digest: as of `digest_of`."""
+    """Store the digest of a release, as by `digest_of`. A release is planned once and asked for often."""
     object.__setattr__(release, _KNOWN, digest)
 
 
 def _measured(release: Release) -> tuple[object, ...]:
-    """What decides the law of what is released, and what the values mean: words and facts, in turn."""
+    """Return what determines the distribution and the meaning of the released values: alternating words and facts."""
     lattice, told = release.lattice, [each.asked for each in release.measurements]
     noise, levels, heights, laws, draws, searches = (
         tuple[Any, ...](each for word, each in told if word == wanted)
@@ -111,7 +108,7 @@ def _first(told: tuple[Any, ...]) -> Any:
 
 
 def explain(release: Release) -> str:
-    """Why a release has no key; empty where it has one. For tests."""
+    """Return why a release has no key; "" if it has one. For tests."""
     try:
         Writer(FORMS, NAMES).digest(_measured(release))
     except (NoCanonicalForm, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Released values as bytes, for a ledger to keep: JSON, so that reading a file that somebody edited runs nothing."""
+"""Released values as bytes in a ledger: JSON, so that reading an edited file runs no code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpsql.release.release import ReleasedValues
 from dpsql.schema.intervals import Interval
 
 FORMAT = 2
-"""The number of this form. Payloads of the first one have none, and no integers; they are read for ever."""
+"""Version of this format. Payloads of the first version have no number and no integers; they remain readable."""
 
 
 def to_bytes(released: ReleasedValues) -> bytes:
-    """The keys and values; floats are written so that they are read as the same floats, integers with all digits."""
+    """Return the keys and values as bytes. Floats round-trip exactly; integers have all digits."""
     return json.dumps(
         {
             "format": FORMAT,
@@ -31,7 +31,8 @@ def to_bytes(released: ReleasedValues) -> bytes:
 
 
 def from_bytes(payload: bytes) -> ReleasedValues:
-    """What `to_bytes` wrote. Raises ValueError, TypeError, KeyError or other errors of reading for anything else."""
+    """Parse the bytes of `to_bytes`. Raises ValueError, TypeError, KeyError or other errors of reading for anything
+    else."""
     fields = json.loads(payload)
     if fields.get("format", 1) not in (1, FORMAT):
         raise ValueError("an unknown format")

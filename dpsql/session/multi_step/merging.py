@@ -1,11 +1,10 @@
-"""Releases of one statement that are made as one, where that is no worse for any answer.
+"""Merging of a statement's releases into one, if no answer becomes worse.
 
-They are of one relation and differ in WHERE, which becomes the condition of each aggregate, or in that some are by
-groups and others of all rows, which become two levels (`plan.merged_queries`). What
-they are merged into is a query like any other: it is planned by the same core, which derives its sensitivity and is
-paid what its members would have been together. So a wrong choice here is a worse answer and no leak. Each release by
-itself is the plain candidate; merged ones are taken where no aggregate's expected error at the public reference is
-above that, and the mean of them is below.
+The releases read one relation and differ in WHERE, which becomes the condition of each aggregate, or have different
+groupings, of which one is all rows; these become two levels (`plan.merged_queries`). The merged query is planned like
+any other: the core derives its sensitivity, and it costs what its members would have cost together. A wrong choice here
+is a worse answer, not a leak. The plain candidate is separate releases. Merged ones are chosen if no aggregate's
+expected error at the public reference is higher, and the mean of the errors is lower.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from dpsql.schema.frozen import dataclass
 Planned = Callable[[ReleasePlan, Allowance], Release]
 
 _TIE = 1e-9
-"""Errors that differ by less than that part are alike: doubles say no more."""
+"""Errors with a smaller relative difference are equal: doubles are no more precise."""
 _WORTH = 0.005
-"""What is gained by less than that part keeps its releases, and their keys in ledgers."""
+"""Smaller gains do not justify merging, which would change the releases' keys in ledgers."""
 
 
 @dataclass(frozen=True)
 class MergedRelease:
-    """A release, the steps that it was made of, and what it may cost. `joint`: their one query, where they are
-    several."""
+    """A release, the steps that it answers, and its allowance. `joint`: their merged query, if they are several."""
 
     release: Release
     steps: tuple[ReleasePlan, ...]
@@ -43,7 +41,7 @@ class MergedRelease:
     joint: MergedQuery | None = None
 
     def finishing(self, first: ReleasePlan, step: ReleasePlan) -> Release:
-        """The release with the finish of a step that releases the same values as `first`, which it was made of."""
+        """Return the release with the finish of a step that releases the same values as `first`, one of its steps."""
         if self.joint is not None:
             finish = self.joint.finish(self.steps.index(first), step.query)
         elif self.release.query.finish == step.query.finish:
@@ -53,14 +51,14 @@ class MergedRelease:
         release = replace(self.release, query=replace(self.release.query, finish=finish))
         if self.joint is None or not self.joint.levels:
             return release
-        # Groups of levels are whole numbers again where nobody asked for what adds up.
+        # Estimates of levels are integers again if no additive estimates are requested.
         whole = tuple(replace(each, whole=each.whole or each.unrounded) for each in release.estimates)
         return replace(release, lattice=replace(release.lattice, estimates=whole))
 
     @property
     def errors(self) -> list[float]:
-        """The logarithms of the expected errors of its steps' aggregates at the public reference, one step after the
-        other; of one without noise the least that there is."""
+        """Logarithms of the expected errors of all steps' aggregates at the public reference, step by step; -inf
+        without noise."""
         release, joint = self.release, self.joint
         if joint is None:
             return errors_of(release)
@@ -72,7 +70,7 @@ class MergedRelease:
 
 
 def errors_of(release: Release) -> list[float]:
-    """The logarithms of the expected errors of the aggregates of a release, or of one level of one."""
+    """Return the logarithms of the expected errors of the aggregates of a release, or of one of its levels."""
     spreads = {
         place: law_of(share.noise, share.places, place).spread for share in release.shares for place in share.places
     }
@@ -81,8 +79,8 @@ def errors_of(release: Release) -> list[float]:
 
 
 def made_of(steps: Sequence[ReleasePlan], shares: Sequence[Allowance], planned: Planned) -> list[MergedRelease]:
-    """The releases of different steps, in their order, each at its share; of some of them one, where that is no worse,
-    at the place of the first. Raises what planning raises."""
+    """Return the releases of different steps, in order, each at its share. Steps are merged, at the place of the first,
+    if that is no worse. Raises what planning raises."""
     releases: list[MergedRelease] = []
     for step, share in zip(steps, shares, strict=True):
         alone = MergedRelease(planned(step, share), (step,), share)
@@ -96,7 +94,7 @@ def made_of(steps: Sequence[ReleasePlan], shares: Sequence[Allowance], planned: 
 
 
 def _fit(one: MergedRelease, other: MergedRelease) -> bool:
-    """Whether two may be made one, by what their merging does not look at itself."""
+    """Return whether two releases may be merged, by conditions that `merged` does not check."""
     first, second = one.steps[0], other.steps[0]
     words = first.options, second.options
     return (
@@ -109,8 +107,8 @@ def _fit(one: MergedRelease, other: MergedRelease) -> bool:
 
 
 def _is_plain(release: Release, *, levels: bool = False) -> bool:
-    """Whether all of its groups are shown, its units have no limit that acts after WHERE, and it has noise, of a law
-    that was chosen for it as a whole. Parts of a table that are charged by themselves stay apart."""
+    """Return whether the release shows all groups, has no contribution bounds after WHERE, and has one noise
+    distribution chosen for the whole. Releases that charge partitions separately are not merged."""
     bounds = release.analysis.bounds
     parted = any(scan.table.partition is not None for scan in scans_of(release.query.plan.input))
     return (
@@ -124,7 +122,7 @@ def _is_plain(release: Release, *, levels: bool = False) -> bool:
 
 
 def _together(one: MergedRelease, other: MergedRelease, planned: Planned) -> MergedRelease | None:
-    """Both as one, where no aggregate is worse for it; else None."""
+    """Return the merged release if no aggregate is worse; otherwise None."""
     steps = (*one.steps, *other.steps)
     joint = merged([each.query for each in steps])
     if joint is None:
@@ -132,20 +130,20 @@ def _together(one: MergedRelease, other: MergedRelease, planned: Planned) -> Mer
     allowed = _sum(one.allowed, other.allowed)
     try:
         release = planned(replace(steps[0], query=joint.query), allowed)
-    except (QueryRefused, InvalidPrivacyParameter):  # more is asked of one release than of several
+    except (QueryRefused, InvalidPrivacyParameter):  # one release may be refused where several are not
         return None
     both = MergedRelease(release, steps, allowed, joint)
     return both if _is_plain(release, levels=True) and _no_worse(both.errors, [*one.errors, *other.errors]) else None
 
 
 def _sum(one: Allowance, other: Allowance) -> Allowance:
-    """What two releases may cost together."""
+    """Return the total allowance of two releases."""
     epsilon = None if one.epsilon is None else one.epsilon + other.pure
     rho = None if one.rho is None else one.rho + (other.rho or 0)
     return replace(one, epsilon=epsilon, delta=one.delta + other.delta, rho=rho)
 
 
 def _no_worse(after: Sequence[float], before: Sequence[float]) -> bool:
-    """Whether no aggregate has more error than before, and all of them less in the mean."""
+    """Return whether no aggregate's error grows, and their mean falls."""
     worse = any(new > old + _TIE for new, old in zip(after, before, strict=True))
     return not worse and sum(after) < sum(before) - _WORTH * len(after)

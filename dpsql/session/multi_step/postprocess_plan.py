@@ -1,4 +1,4 @@
-"""The post-processing of a query of several steps: SQL over released values and public tables."""
+"""Post-processing of a multi-step query: SQL over released values and public tables."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PostprocessPlan:
-    """The post-processing of a query, bound over answers without rows.
+    """Post-processing of a query, bound over answers without rows.
 
-    `places`: for each release of the query plan, the calibrated release that answers it; `finishes`: that release
-    with the outputs of the query plan's."""
+    `places`: for each release of the query plan, the index of the calibrated release that answers it; `finishes`: that
+    release with the outputs of the query plan's.
+    """
 
     plans: tuple[ReleasePlan, ...]
     postprocess: Postprocess
@@ -34,11 +35,11 @@ class PostprocessPlan:
     statement: Statement
     public: Mapping[str, Frame]
     firsts: tuple[ReleasePlan, ...]
-    """Of each release the step that it was planned for."""
+    """For each release, the step that it was planned for."""
     inputs: tuple[tuple[Statement, ...], ...]
-    """Of each release the SQL over earlier ones that it reads, as its step's `inputs` are."""
+    """For each release, the bound SQL over prior releases, as in its step's `inputs`."""
     merged: tuple[int, ...]
-    """Of how many releases that were asked for each is made."""
+    """For each release, the number of steps that it answers."""
 
     @property
     def dry_runs(self) -> tuple[Release, ...]:
@@ -51,7 +52,7 @@ class PostprocessPlan:
         return any(self.inputs)
 
     def needs(self, place: int) -> frozenset[int]:
-        """The places of the releases that one reads."""
+        """Return the indices of the releases that this one reads."""
         names = {name for each in self.firsts[place].inputs for name in each.reads}
         pairs = zip(self.plans, self.places, strict=True)
         return frozenset(at for step, at in pairs if step.relation in names)
@@ -63,7 +64,7 @@ class PostprocessPlan:
         released: Mapping[int, ReleasedValues],
         public: Mapping[str, ColumnStore],
     ) -> PriorReleases | None:
-        """As of `PreparedQuery.prior`."""
+        """As `PreparedQuery.prior`."""
         inputs, release = self.firsts[place].inputs, releases[place]
         if not inputs:
             return None
@@ -80,7 +81,7 @@ class PostprocessPlan:
         return seen(inputs, rows, release.query.plan.input, release.query.plan.keys, public)
 
     def answers(self, released: Mapping[int, ReleasedValues]) -> tuple[Result, ...]:
-        """The answers of the releases that were run."""
+        """Return the answers of the releases that were run."""
         answers: list[Result] = []
         for place, release in zip(self.places, self.finishes, strict=True):
             if place in released:
@@ -88,7 +89,7 @@ class PostprocessPlan:
         return tuple(answers)
 
     def explanation(self, releases: tuple[Release, ...]) -> ProgramExplanation:
-        """The explanation of all releases together."""
+        """Return the explanation of all releases together."""
         reads = tuple(
             tuple((self._last(each.reads), each.written) for each in step.inputs) if step.inputs else ()
             for step in self.firsts
@@ -99,6 +100,6 @@ class PostprocessPlan:
         )
 
     def _last(self, names: Sequence[str]) -> int:
-        """The number of the last of some releases, by their relations; 0 where there is none."""
+        """Return the number of the last of the named releases; 0 if there is none."""
         pairs = zip(self.plans, self.places, strict=True)
         return max((place + 1 for step, place in pairs if step.relation in names), default=0)

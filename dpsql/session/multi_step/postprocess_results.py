@@ -1,4 +1,4 @@
-"""The answers of queries with post-processing, computed from released values and public tables."""
+"""Answers of queries with post-processing, computed from released values and public tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpsql.sql.names.catalog import PublicValues
 
 
 def public_frames(postprocess: Postprocess, public: PublicValues | None) -> dict[str, Frame]:
-    """The rows of the public tables that post-processing SQL reads."""
+    """Return the rows of the public tables that post-processing SQL reads."""
     data = public if isinstance(public, PublicData) else PublicData({})
     return {name: data.frame(schema) for name, schema in postprocess.public}
 
@@ -33,10 +33,10 @@ def public_frames(postprocess: Postprocess, public: PublicValues | None) -> dict
 def with_intervals(
     result: Result, settled: Release, released: ReleasedValues, plan: QueryPlan, public: PublicValues | None
 ) -> StagedResult:
-    """The answer of SELECTs over one release, with what knows how far what they have computed may be off."""
+    """Return the answer of SELECTs over one release, with what simulates intervals of their computed values."""
     (step,) = plan.releases
     postprocess = plan.postprocess
-    assert postprocess is not None  # as of `postprocess_of`
+    assert postprocess is not None  # by `postprocess_of`
     plain = replace(settled, query=replace(settled.query, stages=()))
     drawn = ReleaseRows(step, result_of(plain, released, ""), frame_of(step, plain, released))
     answer = result._answer
@@ -49,7 +49,7 @@ def with_intervals(
 
 
 def _noisy(postprocess: Postprocess, names: Sequence[str]) -> frozenset[str]:
-    """The columns with noise in them, as far as that is known."""
+    """Return the columns known to have noise."""
     again = postprocess.redrawn
     if again is None:
         return frozenset()
@@ -66,7 +66,8 @@ def result_of_program(
     replayed: bool,
     again: str,
 ) -> ProgramResult:
-    """The answer of a program, of what each of its releases gave. Raises PostprocessFailed, which holds these."""
+    """Return the answer of a multi-step query from the values of its releases. Raises PostprocessFailed, which holds
+    their answers."""
     answers: list[Result] = []
     drawn: list[ReleaseRows] = []
     for place, step, release in zip(plan.places, plan.plans, plan.finishes, strict=True):

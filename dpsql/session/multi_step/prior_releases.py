@@ -1,11 +1,11 @@
-"""What earlier releases of a statement showed, put into a later one that was planned, paid and tried without it.
+"""Answers of prior releases, inserted into a later release that was planned, paid and dry-run without them.
 
-Values become constants of the integers that an engine is asked for, lists and tables public tables beside the others,
-and groups those that were shown. All of it is held to what was planned: a value outside of its type is NULL, a table
-has as many rows as its text said and a row meets as many of them, and there are as many groups. Those that stand for no
-value get noise like all others and are left out afterwards, by what is public.
+Released values become constants in the engine's plan, lists and tables become public tables, and groups become those
+that were shown. All are fitted to the plan: a value outside its type is NULL, a table has at most as many rows and join
+matches per row as planned, and the number of groups is as planned. Groups that stand for no value get noise like all
+others, and are dropped afterwards, based on public values.
 
-Nothing here touches the release itself: its losses, reaches and designs stay those that were charged.
+The release itself does not change: its losses, sensitivities and designs stay as charged.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _A_DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class PriorReleases:
-    """What earlier releases showed to a later one. `groups`: for each source of keys, the combinations of their values
-    that there are."""
+    """Answers of prior releases that a later one reads. `groups`: for each source of keys, the combinations of values
+    that exist."""
 
     values: Values
     stores: Mapping[str, ColumnStore]
     keys: Mapping[ReleasedKey, tuple[Key, ...]]
     groups: Mapping[tuple[int, ...], frozenset[tuple[Key, ...]]]
     asked: tuple[str, ...]
-    """What was put in, for the key of a question: in words that no declared fact has."""
+    """Inserted values, for the question's key, in words that no declared fact has."""
 
     def plan(self, plan: ExactPlan) -> ExactPlan:
-        """What an engine is asked for."""
+        """Return the engine's plan with the answers inserted."""
         keys = tuple(self._key(key) for key in plan.keys)
         return replace(filled(replace(plan, keys=()), self.values), keys=filled(keys, self.values))
 
@@ -66,7 +66,7 @@ class PriorReleases:
         return replace(key, values=_padded(self.keys[key.shown], key.values or ()), shown=None)
 
     def kept(self, released: ReleasedValues) -> ReleasedValues:
-        """The groups that there are, of those that were planned."""
+        """Return the planned groups that exist."""
         there = np.ones(released.groups, dtype=bool)
         for places, combinations in self.groups.items():
             cells = [_cells(released.keys[place]) for place in places]
@@ -81,7 +81,7 @@ def seen(
     keys: Sequence[GroupKey],
     public: Mapping[str, ColumnStore],
 ) -> PriorReleases:
-    """What a release reads of what was shown. frames: the rows of each input; public: the stores of public tables."""
+    """Return what a release reads of prior ones. frames: rows of each input; public: stores of public tables."""
     values: dict[Any, Literal] = {}
     stores: dict[str, ColumnStore] = {}
     asked = []
@@ -91,7 +91,7 @@ def seen(
             cell = _cells(_within(frame.vectors[0], frame.types[0]))[0] if len(frame) else None
             values[each.column] = Literal(cell, each.column.type)
             asked.append(f"shown value {each.name} {each.column.type} {_digest([[cell]])}")
-    for each, frame in given:  # values come first, since tables are joined by them
+    for each, frame in given:  # values first, since joins of tables use them
         if each.table is not None:
             store = ColumnStore(_frame_of(frame, each.table), each.table)
             stores[each.name] = store
@@ -102,11 +102,11 @@ def seen(
     return PriorReleases(values, stores, lists, groups, tuple(asked))
 
 
-# Rows, held to what was planned.
+# Rows, fitted to the plan.
 
 
 def _within(vector: Vector, kind: Type) -> Vector:
-    """The cells; those outside of their type, and NaN, are NULL."""
+    """Return the cells with NULL for NaN and for values outside their type."""
     values, valid = vector.values, vector.where_valid().copy()
     if kind is Type.REAL:
         valid &= ~np.isnan(values.astype(np.float64))
@@ -121,7 +121,7 @@ def _within(vector: Vector, kind: Type) -> Vector:
 
 
 def _frame_of(frame: Frame, table: TableSchema) -> pd.DataFrame:
-    """At most as many rows as were planned, as they are stored."""
+    """Return the rows as stored, at most as many as planned."""
     most = len(frame) if table.rows is None else min(table.rows, len(frame))
     columns: dict[str, Any] = {}
     for column, shown, vector in zip(table.columns, frame.types, frame.vectors, strict=True):
@@ -150,7 +150,7 @@ def _series(vector: Vector, kind: Type) -> Any:
 
 
 def _as_joined(store: ColumnStore, source: Source, stores: Mapping[str, ColumnStore], values: Values) -> ColumnStore:
-    """The rows that every join of the plan may meet: at most as many as it says for each value, as it compares them."""
+    """Drop rows beyond the planned matches per value of every join, compared as the join compares them."""
     for node in nodes_of(source):
         if not isinstance(node, Join) or node.matches is None:
             continue
@@ -173,7 +173,7 @@ def _as_joined(store: ColumnStore, source: Source, stores: Mapping[str, ColumnSt
 
 
 def _left_over(source: Source, rows: Relation) -> Bools:
-    """Which rows of a table pass the filters above it; all of them, where something else stands above it too."""
+    """Return which rows pass the filters directly above the scan; all rows if there are other nodes too."""
     passing = np.ones(rows.rows, dtype=bool)
     while isinstance(source, Filter):
         asked = evaluated(source.predicate, rows)
@@ -183,7 +183,8 @@ def _left_over(source: Source, rows: Relation) -> Bools:
 
 
 def _image(vector: Vector, left: Expr, right: Expr) -> list[Key]:
-    """Cells as a join compares them: numbers of two types as doubles, which tell integers apart below 2^53 alone."""
+    """Return the cells as a join compares them: numbers of different types as doubles, which distinguish integers only
+    below 2^53."""
     cells = _cells(vector)
     if left.type is right.type:
         return cells
@@ -196,7 +197,7 @@ def _image(vector: Vector, left: Expr, right: Expr) -> list[Key]:
 def _groups(
     keys: Sequence[GroupKey], stores: Mapping[str, ColumnStore], values: Values
 ) -> tuple[dict[ReleasedKey, tuple[Key, ...]], dict[tuple[int, ...], frozenset[tuple[Key, ...]]]]:
-    """The values of each key, and which of them stand together: those of one source do where its rows have them."""
+    """Return the values of each key, and their combinations: keys of one source are combined as in its rows."""
     lists: dict[ReleasedKey, tuple[Key, ...]] = {}
     by_source: dict[Source, list[tuple[int, ReleasedKey, int]]] = {}
     for place, key in enumerate(keys):
@@ -223,11 +224,11 @@ def _groups(
 
 
 def _padded(values: tuple[Key, ...], planned: tuple[Key, ...]) -> tuple[Key, ...]:
-    """The values, and so many others that there are as many as were planned."""
+    """Return the values, padded with others to the planned number."""
     known = set(values)
     others = [each for each in planned if each not in known]
     number = 0
-    while len(values) + len(others) < len(planned):  # a value that stood for none is one now
+    while len(values) + len(others) < len(planned):  # a planned filler is a real value now
         other = _other(planned, number)
         others += [] if other in known or other in others else [other]
         number += 1
@@ -256,7 +257,7 @@ def _read(store: ColumnStore, name: str) -> Vector:
 
 
 def _digest(rows: Sequence[Sequence[Key]]) -> str:
-    """A hash that tells cells apart, by their types too."""
+    """Return a hash of the cells, including their types."""
     written = [[each.hex() if isinstance(each, float) else each for each in cells] for cells in rows]
     kinds = [[type(each).__name__ for each in cells] for cells in rows]
     return hashlib.sha256(repr((written, kinds)).encode("utf-8", "surrogatepass")).hexdigest()

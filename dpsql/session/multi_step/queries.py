@@ -1,4 +1,4 @@
-"""Queries asked of a session: their releases are charged together, run in order, and combined."""
+"""Queries of a session: their releases are charged together, run in order, and combined."""
 
 from __future__ import annotations
 
@@ -48,12 +48,11 @@ class SessionSteps(SessionEstimates):
         plain: bool,
         seen: tuple[PriorReleases, ...],
     ) -> tuple[ReleasedValues, bool, tuple[str, ...]]:
-        """Charge and draw one release, or take what was drawn meanwhile: whether it was so, and notes. seen: what
-        releases before it showed."""
+        """Charge and draw one release, or take an answer drawn meanwhile. Return whether it was taken, and notes. seen:
+        answers of prior releases."""
 
     def _answer(self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool) -> Result:
-        """The answer of a query. Releases that were not answered before are charged together and run in order.
-        Post-processing is free."""
+        """Return the answer of a query. New releases are charged together and run in order. Post-processing is free."""
         releases = prepared.releases
         released, missing, notes = self._released(prepared, sql, fresh=fresh, plain=plain)
         paid = [releases[place] for place in missing]
@@ -66,17 +65,18 @@ class SessionSteps(SessionEstimates):
     def _released(
         self, prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[ReleasedValues], list[int], tuple[str, ...]]:
-        """What the releases of a statement gave; the places of those that were drawn now; and notes."""
+        """Return the values of a statement's releases, the indices of those drawn now, and notes."""
         keys = {each.key: each for each in self._questions(prepared) if each is not None and not fresh}
-        waiting = [question for _, question in sorted(keys.items())]  # one order for all, so that no circle waits
+        waiting = [question for _, question in sorted(keys.items())]  # a global order of locks prevents deadlocks
         return self._released_in_turn(waiting, prepared, sql, fresh=fresh, plain=plain)
 
     def _released_in_turn(
         self, waiting: Sequence[Question], prepared: PreparedQuery, sql: str, *, fresh: bool, plain: bool
     ) -> tuple[list[ReleasedValues], list[int], tuple[str, ...]]:
-        """The same once the session has its turn at each question.
+        """As `_released`, after locking each question in turn.
 
-        Each turn is a `with` of its own: an interrupt inside of `ExitStack.enter_context` would keep a turn."""
+        Each lock has its own `with`: an interrupt inside `ExitStack.enter_context` would keep a lock.
+        """
         if waiting:
             with self._replay.turn(waiting[0]):
                 found = self._released_in_turn(waiting[1:], prepared, sql, fresh=fresh, plain=plain)
@@ -103,7 +103,7 @@ class SessionSteps(SessionEstimates):
     def _seen(
         self, prepared: PreparedQuery, place: int, released: Sequence[ReleasedValues | None]
     ) -> PriorReleases | None:
-        """What a release reads of those before it. Raises PostprocessFailed, which holds their answers."""
+        """Return what a release reads of prior ones. Raises PostprocessFailed, which holds their answers."""
         known = {at: each for at, each in enumerate(released) if each is not None}
         try:
             return prepared.prior(place, known, stores_of(self._catalog.public))
@@ -111,7 +111,7 @@ class SessionSteps(SessionEstimates):
             raise error.with_answers(prepared.answers(known), PAID_FOR) from None
 
     def _charged(self, due: Sequence[Release], sql: str, opened: OpenTables) -> Entry:
-        """One entry for several releases over tables that are open."""
+        """Return one entry for several releases over open tables."""
         units = {each.table: each for release in due for each in units_read(release.query, self._catalog.tables)}
         return self._ledger.charge(
             sum((each.cost for each in due), FREE),
@@ -132,13 +132,13 @@ class SessionSteps(SessionEstimates):
         *,
         fresh: bool,
     ) -> tuple[list[ReleasedValues], tuple[str, ...]]:
-        """All releases of a statement: those at these places are charged in one entry, before the first of them is
-        drawn, and each is kept under it, in a slot of its own, before the next, which reads what was kept. What an
-        error leaves undrawn stays charged."""
+        """Draw all releases at these indices. They are charged in one entry before the first draw. Each is stored under
+        that entry, in its own slot, before the next, which reads the stored values. Releases not drawn because of an
+        error stay charged."""
         releases = prepared.releases
         for place in places:
             if prepared.needs(place) and all(recalled[at] is not None for at in prepared.needs(place)):
-                self._seen(prepared, place, recalled)  # what fails on known values is told before it is charged
+                self._seen(prepared, place, recalled)  # failures on known values are reported before the charge
         due = [releases[place] for place in places]
         with open_tables(due, self._stores, self._engine) as opened:
             self._check_same(due, [questions[place] for place in places], opened)

@@ -1,4 +1,4 @@
-"""The rows of a release as SQL above reads them."""
+"""Rows of a release, as read by post-processing SQL."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpsql.release.release import Release, ReleasedValues
 
 
 def frame_of(step: ReleasePlan, release: Release, released: ReleasedValues, answer: Answer | None = None) -> Frame:
-    """The rows of a release as SQL above reads them. answer: what its finish has made, where that is known."""
+    """Return the rows of a release, as read by post-processing SQL. answer: the result of its finish, if known."""
     return frame_and_groups(step, release, released, answer)[0]
 
 
 def frame_and_groups(
     step: ReleasePlan, release: Release, released: ReleasedValues, answer: Answer | None = None
 ) -> tuple[Frame, Places]:
-    """The rows, and which released group each is."""
+    """Return the rows, and the index of each row's released group."""
     with np.errstate(all="ignore"):
         answer = finish(release, released) if answer is None else answer
     vectors = tuple(answer.vectors[each.output] for each in step.columns)

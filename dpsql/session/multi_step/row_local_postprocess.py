@@ -1,4 +1,4 @@
-"""SELECTs over the answer of one release, which dpsql computes itself, as the SQL that DuckDB would run."""
+"""SELECTs over the answer of one release, which dpsql computes itself, as SQL that DuckDB would run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def postprocess_of_stages(release: Release, statement: Statement, catalog: Catalog, given: Params) -> QueryPlan | None:
-    """The SELECTs of a statement over its one release, as post-processing SQL; None where no interval can be simulated
-    from it."""
+    """Return the SELECTs of a statement over its one release as post-processing SQL; None if it allows no simulated
+    intervals."""
     try:
         plan = separate(statement, catalog, given)
     except QueryRefused:

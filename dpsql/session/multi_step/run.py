@@ -1,8 +1,8 @@
-"""Statements of several steps: what each release may spend, what is shown to the SQL over them, and its answer.
+"""Multi-step statements: each release's share of the allowance, the inputs of the SQL over them, and the answer.
 
-Shares are fixed before the first draw, by the text alone, and releases are charged together; so the whole is a
-sequential composition of losses that were fixed in advance. What stands above reads released values and public tables,
-which are all that it is handed: post-processing.
+Shares are fixed before the first draw, by the text only, and releases are charged together; so the whole is a
+sequential composition of losses that were fixed in advance. The outer SQL only receives released values and public
+tables: it is post-processing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def prepared_program(
     *,
     explain_only: bool,
 ) -> PreparedQuery:
-    """The releases of a program, each at its share, and the SQL over them, bound over answers of no row. Raises what
-    planning raises, and a QueryRefused."""
+    """Return the releases of a multi-step query, each at its share, and the SQL over them, bound over answers without
+    rows. Raises what planning raises, and a QueryRefused."""
     firsts: list[ReleasePlan] = []
     places: list[int] = []
     for step in plan.releases:
@@ -78,16 +78,16 @@ def prepared_program(
 
 
 def _alike(one: ReleasePlan, other: ReleasePlan) -> bool:
-    """Whether two steps release the same values, whatever is done with them."""
+    """Return whether two steps release the same values, whatever their post-processing."""
     return (one.query.plan, one.options, one.inputs) == (other.query.plan, other.options, other.inputs)
 
 
 def allowances(own: Sequence[Options | None], allowance: Callable[[Options | None], Allowance]) -> list[Allowance]:
-    """What each release may spend of what the statement may: its own words, and equal shares of the rest. Raises
+    """Return each release's share of the statement's allowance: its own OPTIONS, or an equal share of the rest. Raises
     InvalidPrivacyParameter."""
     for options in own:
         if options is not None:
-            allowance(options)  # what it says is within what the call allows
+            allowance(options)  # raises if it exceeds the call's allowance
     epsilons = [None if each is None else each.epsilon for each in own]
     deltas = [None if each is None else each.delta for each in own]
     said = sum((each for each in epsilons if each is not None), Fraction(0))
@@ -111,8 +111,8 @@ def _shares(own: Sequence[Fraction | None], whole: Fraction, name: str) -> list[
 
 
 def parts_together(parts: Sequence[tuple[Part, ...]]) -> tuple[Part, ...]:
-    """The parts of one declared partition that hold whatever any of the releases reads; none where one reads all, or
-    they are of several. Each part is charged with everything, which is no less than what it costs."""
+    """Return the parts of one declared partition that cover what the releases read. Empty if a release reads all of a
+    table, or the parts belong to several partitions. Each part is charged the whole cost, which is never too little."""
     if not all(parts) or len({(each.table, each.column) for some in parts for each in some}) != 1:
         return ()
     return tuple(sorted({each for some in parts for each in some}))

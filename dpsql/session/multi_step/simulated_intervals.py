@@ -1,10 +1,9 @@
-"""How far the values of SQL over answers may be off, from what was released alone.
+"""Intervals of values of post-processing SQL, simulated from released values only.
 
-Three kinds of runs give the SQL again: with the ends of the released values' own intervals, which are the ends of what
-is a monotone function of one of them; with noise that was drawn anew around what was released, between whose quantiles
-a smooth function of several lies (a parametric bootstrap: Efron, Tibshirani, "An Introduction to the Bootstrap", 1993,
-section 13.3); and with noise some times as wide, which tells whether denominators keep away from 0. A cell of which a
-run has no value has no interval.
+Three kinds of runs execute the SQL again. First, the ends of the released values' intervals give the ends of monotone
+functions of one value. Second, redrawn noise around the released values gives quantiles for smooth functions of several
+(a parametric bootstrap: Efron, Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.3). Third, wider noise
+shows whether denominators stay away from 0. A cell without a value in some run has no interval.
 """
 
 from __future__ import annotations
@@ -32,36 +31,36 @@ Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats]
 
 REDRAWS, MORE_REDRAWS = 400, 2_000
-"""How often noise is drawn anew; more above 95 %."""
+"""Number of redraws; more above 95 %."""
 WIDE_REDRAWS, WIDE = 200, 2.5
-"""How often with noise so many times as wide: hardly any denominator changes its sign that is 7 standard deviations
-away from 0, and nearly all do that are 5."""
+"""Number of redraws with wider noise, and its factor: a denominator 7 standard deviations from 0 hardly ever changes
+its sign, one at 5 nearly always does."""
 _SHOWN, _LOW, _HIGH, _FIRST = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
 class ReleaseRows:
-    """A release as SQL above it read it: its step, its own answer, and its rows."""
+    """A release as read by post-processing SQL: its step, its own answer, and its rows."""
 
     step: ReleasePlan
     answer: Result
     frame: Frame
 
     def drawable(self) -> bool:
-        """Whether its noise can be drawn anew."""
+        """Return whether its noise can be redrawn."""
         return can_be_redrawn(self.answer._release, self.answer._released)
 
     def drawn_anew(self, factors: Floats) -> tuple[Frame, NDArray[np.int64]]:
-        """Its rows with noise drawn anew, and the run that each is of."""
+        """Return its rows with redrawn noise, and the run of each row."""
         release, released = self.answer._release, self.answer._released
-        if not self.drawable():  # what is computed of it has no such intervals
+        if not self.drawable():  # values computed from it have no such intervals
             size, runs = len(self.frame), len(factors)
             return _at(self.frame, np.tile(np.arange(size), runs)), np.repeat(np.arange(runs), size)
         frame, groups = frame_and_groups(self.step, release, redrawn(release, released, factors))
         return frame, groups // released.groups
 
     def with_ends(self, names: Collection[str], level: float, *, upper: bool) -> Frame:
-        """Its rows with the ends of intervals in the place of values."""
+        """Return its rows with interval ends instead of values."""
         ends = self.answer._bounds(level)
         vectors = []
         for column, vector in zip(self.step.columns, self.frame.vectors, strict=True):
@@ -77,7 +76,7 @@ class ReleaseRows:
 
 @dataclass(frozen=True)
 class PostprocessRows:
-    """SQL over answers, and what it read. `rows`: its answer."""
+    """SQL over answers, and its inputs. `rows`: its answer."""
 
     postprocess: Postprocess
     drawn: tuple[ReleaseRows, ...]
@@ -86,7 +85,7 @@ class PostprocessRows:
     rows: Frame
 
     def bounds(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
-        """The intervals of its columns by name, and which of them are of noise that was drawn anew."""
+        """Return the intervals of its columns by name, and the columns with intervals from redrawn noise."""
         again = self.postprocess.redrawn
         if again is None:
             return {}, frozenset()
@@ -112,15 +111,15 @@ class PostprocessRows:
         return bounds, frozenset(names[place] for place in wanted if not again.columns[place].single) & bounds.keys()
 
     def _asked(self, place: int, noise: Noise, drawable: set[str]) -> bool:
-        """Whether an output may have an interval."""
+        """Return whether an output may have an interval."""
         name, kind = self.rows.names[place], self.rows.types[place]
         if noise.known or not kind.numeric or self.rows.names.count(name) > 1:
             return False
         return noise.single or (noise.smooth and {relation for relation, _ in noise.leaves} <= drawable)
 
     def _in_runs(self, each: ReleaseRows, factors: Floats, level: float) -> InRun:
-        """The rows of a release in each run."""
-        assert self.postprocess.redrawn is not None  # the caller has seen it
+        """Return the rows of a release in each run."""
+        assert self.postprocess.redrawn is not None  # checked by the caller
         name = each.step.relation
         leaves = {leaf for noise in self.postprocess.redrawn.columns for of, leaf in noise.leaves if of == name}
         parts = [each.frame, *(each.with_ends(leaves, level, upper=upper) for upper in (False, True))]
@@ -133,8 +132,8 @@ class PostprocessRows:
         return _header(name, frame), frame, np.concatenate(runs)
 
     def _without_value(self, frames: Sequence[InRun], *, single: bool) -> set[tuple[str, str]]:
-        """The released columns with a NULL that chance made, in what was shown, or in a run with noise drawn anew: SQL
-        above may have put something in its place."""
+        """Return the released columns with a NULL caused by noise, in the answer or in a run with redrawn noise: outer
+        SQL may have replaced such a NULL."""
         gone = set()
         for header, frame, runs in frames:
             if runs is None:  # a public table
@@ -146,7 +145,7 @@ class PostprocessRows:
         return gone
 
     def _ends(self, place: int, numbers: Floats, noise: Noise, draws: int, level: float) -> Bounds | None:
-        """The interval of each cell of a column; open where nothing is known, None where that is everywhere."""
+        """Return the interval of each cell of a column, open if unknown; None if unknown for all cells."""
         vector = self.rows.vectors[place]
         shown = np.where(vector.where_valid(), vector.values.astype(np.float64), np.nan)
         known = np.isclose(numbers[_SHOWN], shown, rtol=1e-9, atol=1e-12)
@@ -168,7 +167,7 @@ def _header(name: str, frame: Frame) -> Header:
 
 
 def _as_numbers(frame: Frame, names: Collection[str]) -> Frame:
-    """The rows with doubles in these columns; NaN is NULL."""
+    """Return the rows with these columns as doubles; NaN is NULL."""
     types, vectors = list(frame.types), list(frame.vectors)
     for place, name in enumerate(frame.names):
         if name in names and types[place].numeric:
@@ -182,7 +181,7 @@ def _at(frame: Frame, places: NDArray[np.int64]) -> Frame:
 
 
 def _joined(frames: Sequence[Frame]) -> Frame:
-    """Rows of several frames with the same columns."""
+    """Concatenate frames with the same columns."""
     first = frames[0]
     vectors = []
     for place in range(len(first.names)):

@@ -1,9 +1,8 @@
-"""The tables of one call: its frames, and what is declared of them, made out once for the same words about the same
-columns.
+"""Tables of one call: its frames and their declarations, resolved once for the same arguments about the same columns.
 
-A question asked again says its bounds, keys and limits again, and checking them is a third of what is done beside the
-rows. Schemas are remembered by the words themselves and by the names and types of the stored columns, never by a row
-or by an object that could change. Words of any but Python's own plain types are read anew each time.
+Repeated queries repeat their bounds, keys and limits, and checking these takes a third of the time not spent on rows.
+Schemas are cached by the arguments and by the names and types of stored columns, never by a row or a mutable object.
+Arguments of any but Python's plain types are checked each time.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ _known: OrderedDict[object, dict[str, TableSchema]] = OrderedDict()
 
 
 def described(data: object, words: Words) -> Described:
-    """The tables that `data` names, with what the call's words and the tables' own declare.
+    """Return the tables named by `data`, with the declarations of the call and of the tables.
 
-    Raises InvalidArgument, InvalidSchema. No private row is read."""
+    Raises InvalidArgument, InvalidSchema. No private row is read.
+    """
     if not isinstance(data, pd.DataFrame):
         return _described(data, words)
     key = _key(data, words)
@@ -59,7 +59,7 @@ def _described(data: object, words: Words) -> Described:
 
 
 def _key(frame: pd.DataFrame, words: Words) -> object:
-    """All that the schema of the frame follows from; None where that is not plain."""
+    """Return everything that determines the frame's schema; None if it includes types that are not plain."""
     said = [_plain(words), _plain(frame.attrs.get(REMEMBERED))]
     return None if None in said else (*said, tuple(stored_columns(frame)))
 
@@ -71,11 +71,11 @@ _DEEPEST = 4
 
 
 def _plain(word: object, depth: int = 0) -> object:
-    """The word with the types in it, as 1, 1.0 and True are three words and equal; None where it is not plain, or
-    deeper than any word is."""
+    """Return the argument with its types, since 1, 1.0 and True are equal; None if it is not plain or nested too
+    deeply."""
     kind = type(word)
     if kind in _PLAIN:
-        return kind, repr(word)  # so that 0.0 is not -0.0, nor a moment its equal in another time zone
+        return kind, repr(word)  # distinguishes 0.0 from -0.0, and equal times in different zones
     if depth == _DEEPEST:
         return None
     if kind is dict:

@@ -1,4 +1,4 @@
-"""The rows of tables of constants, for whoever runs a plan that reads some."""
+"""Rows of tables of constants, for plans that read them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def constant_tables(sources: Iterable[Source], beside: Iterable[str] = ()) -> Mapping[str, ColumnStore]:
-    """The stores of the tables of constants that these sources read, by folded name. beside: names of other stores."""
+    """Return the stores of the tables of constants that these sources read, by folded name. beside: names of other
+    stores."""
     read = list(sources)
     if not any(scan.table.is_constant for source in read for scan in scans_of(source)):
         return {}
-    from dpsql.executors.pandas.columns.constants import constant_stores  # most questions have none
+    from dpsql.executors.pandas.columns.constants import constant_stores  # most queries have none
 
     return constant_stores(read, beside)

@@ -1,4 +1,4 @@
-"""The tables that come to a session together: those that are given, and those that the owner's file leads to."""
+"""Tables that are added to a session together: given ones, and those of the owner's file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dpsql.session.tables.table import Table, as_table
 
 
 def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Collection[str]) -> dict[str, Table]:
-    """The tables with what the owner's file declares of them, and those of it that have a path; `present`: folded names
-    that are taken. Raises InvalidSchema."""
+    """Return the tables with the owner's file's declarations, and the file's tables that have a path; `present`: folded
+    names already in use. Raises InvalidSchema."""
     entries = dict(schema.tables) if schema else {}
     declared = {name.casefold(): entry.declaration for name, entry in entries.items()}
     added: dict[str, Table] = {}
@@ -31,7 +31,7 @@ def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Coll
             added[name] = Table.of(table.frame, declaration, table.origin)
     for name, entry in entries.items():
         if name.casefold() not in map(str.casefold, added) and entry.path is not None:
-            from dpsql.session.tables.paths import table_at  # frames need no reader of files
+            from dpsql.session.tables.paths import table_at  # frames need no file reader
 
             frame, declaration, origin = table_at(entry.path, entry.declaration, entry.text, entry.table)
             with about(name):
@@ -40,7 +40,7 @@ def all_tables(tables: Mapping[Any, Table], schema: Schema | None, present: Coll
 
 
 def adding_up(engine: str, resources: Resources, schema: Schema | None) -> tuple[str, Resources]:
-    """The engine's word and what it may use; the owner's file says what the caller does not."""
+    """Return the engine's name and resources; the owner's file supplies what the caller omits."""
     word = checked_word(engine)
     if not isinstance(schema, Schema):
         return word, resources
@@ -48,7 +48,7 @@ def adding_up(engine: str, resources: Resources, schema: Schema | None) -> tuple
 
 
 def named(tables: object) -> dict[Any, Table]:
-    """The caller's tables. Raises InvalidArgument, InvalidSchema."""
+    """Return the caller's tables. Raises InvalidArgument, InvalidSchema."""
     if tables is not None and not isinstance(tables, Mapping):
         raise InvalidArgument(
             f"tables must map names to DataFrames, got {type(tables).__name__}.", hint='Write {"people": df}.'

@@ -1,15 +1,15 @@
-"""Versions of files: those that are taken from their content (`version = "content"`), and those that an owner names.
+"""Versions of files: from their content (`version = "content"`), or named by an owner.
 
-They are taken when a session opens (an HMAC with the ledger's own key) and stand for the rows of every question, so
-that an answer is given again just where the files are the same. Files of either kind of version are held against what
-they were when the session opened, by device, inode, size and times, before and after each question: where they differ
-nothing is released.
+A content version is computed when a session opens (an HMAC with the ledger's own key) and stands for the rows in every
+question, so that answers are repeated exactly if the files are the same. Files with either kind of version are
+compared, before and after each query, with their state when the session opened, by device, inode, size and times. If
+they differ, nothing is released.
 
-A table whose files are parts, each of one value of a column, has a version for each value; a question has those that
-it reaches. Proof that no replay depends on rows: which values these are follows from the text, declared facts and the
-names of files alone (`_reached`). Rows of other values do not change the exact integers: a predicate directly above
-the scan is TRUE for none of them, and rows whose file has another value are nobody's. So equal keys mean equal bytes of
-all that the answer depends on; a key that is new is paid for as any other.
+A table whose files are parts, each with one value of a column, has a version for each value; a question has those that
+it can reach. Proof that no replay depends on rows: the reached values follow from the text, declared facts and the
+names of files only (`_reached`). Rows of other values do not change the exact integers: a predicate directly above the
+scan is TRUE for none of them, and rows whose file has another value are nobody's. So equal keys mean equal bytes of
+everything that the answer depends on; a new key is paid for as usual.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from dpsql.sql.names.catalog import Catalog
 
 @dataclass(frozen=True)
 class Content:
-    """The files of a table as they were when its version was taken. parts: of a parted table, each value of its column
-    with its version. settled: the rows were read then, so that files may change."""
+    """Files of a table when its version was computed. parts: the values of a partitioned table's column with their
+    versions. settled: the rows were read then, so that files may change."""
 
     origin: Origin
     version: str
@@ -47,15 +47,15 @@ class Content:
     parts: tuple[tuple[Key, str], ...] = ()
     settled: bool = False
     source: StoredFiles | None = None
-    """What reads the files with each question."""
+    """Source that reads the files with each query."""
 
     @property
     def changed(self) -> str:
-        """The name of a file that is not as it was; nothing where all are."""
+        """Name of a changed file; "" if none has changed."""
         for file, stamp in zip(self.origin.files, self.origin.stamps, strict=True):
             try:
                 same = stamps_of((file,)) == (stamp,)
-            except InvalidSchema:  # it is gone
+            except InvalidSchema:  # the file is gone
                 same = False
             if not same:
                 return file.name
@@ -64,7 +64,7 @@ class Content:
 
     @property
     def hint(self) -> str:
-        """What to do where files have changed."""
+        """Hint for changed files."""
         if self.version == BY_PARTS or self.version.startswith(f"{CONTENT} "):
             return "Open a new session: it takes a version of the files as they are then."
         if not self.version:
@@ -73,15 +73,15 @@ class Content:
 
 
 Contents = dict[str, Content]
-"""By folded name of the table."""
+"""By folded table name."""
 
 
 def versioned(
     tables: Mapping[str, TableSchema], sources: Mapping[str, Table], ledger: Ledger | None, *, all_held: bool = False
 ) -> tuple[dict[str, TableSchema], Contents]:
-    """The tables, those of version "content" with that of their files in its place. sources: what they were made of,
-    by name. Without a ledger it is only seen that there are files. all_held: whether files of tables without a version
-    have to stay as they are too. Raises InvalidSchema."""
+    """Return the tables, with the version of their files for those of version "content". sources: by name. Without a
+    ledger, only checks that there are files. all_held: whether files of tables without a version must stay unchanged
+    too. Raises InvalidSchema."""
     linked, contents = dict(tables), Contents()
     for name, source in sources.items():
         schema = linked[name.casefold()]
@@ -102,7 +102,7 @@ def versioned(
 
 
 def _now(source: StoredFiles) -> Origin:
-    """The files of a source as they are."""
+    """Return the current files of a source."""
     files = files_in(source)
     return Origin(files, stamps_of(files))
 
@@ -130,14 +130,14 @@ def _content(key: bytes, schema: TableSchema, source: Table) -> Content:
 def catalog_of(
     catalog: Catalog, sources: Mapping[str, Table], ledger: Ledger, *, all_held: bool
 ) -> tuple[Catalog, Contents]:
-    """The catalog with the versions that this ledger gives, now that it is there (as of `versioned`)."""
+    """Return the catalog with the versions from this ledger, once there is one (see `versioned`)."""
     tables, contents = versioned(catalog.tables, sources, ledger, all_held=all_held)
     return (replace(catalog, tables=tables), contents) if contents else (catalog, contents)
 
 
 def check_unchanged(release: Release, contents: Contents, *, paid: bool = False) -> None:
-    """Raises InvalidSchema, or once it is paid for InternalError, where a file that a question reads is not as it was
-    when its version was taken."""
+    """Raises InvalidSchema, or InternalError once the query is paid for, if a file that it reads has changed since its
+    version was computed."""
     names = tables_read(release.query.plan.input) if contents else ()
     held = (contents[name] for name in names if name in contents and not contents[name].settled)
     found = ((each.changed, each.hint) for each in held)
@@ -153,21 +153,21 @@ def check_unchanged(release: Release, contents: Contents, *, paid: bool = False)
 
 
 def tables_read(source: Source) -> Iterator[str]:
-    """Tables that are scanned, and those that units are looked up in; folded."""
+    """Yield the folded names of scanned tables, and of those on the paths to their units."""
     for scan in scans_of(source):
         yield scan.table.name.casefold()
         yield from (step.table for step in (scan.table.unit.steps if scan.table.unit else ()))
 
 
 def parts_reached(release: Release, contents: Contents) -> tuple[str, ...]:
-    """The versions of all parts that a question can reach, for its key: any of its measurements, and the search for its
+    """Return the versions of all parts that a question can reach, for its key: by any measurement, or by the search for
     bounds."""
     parted = {name: each for name, each in contents.items() if each.column}
     versions: dict[str, dict[str, str]] = {}
     for source in [release.query.plan.input, *(plan.source for plan in release.plans)] if parted else ():
         versions |= {name: versions.get(name, {}) for name in tables_read(source) if name in parted}
         led = {step.table for scan in scans_of(source) if scan.table.unit for step in scan.table.unit.steps}
-        for name in led & parted.keys():  # people are looked up in all parts
+        for name in led & parted.keys():  # units are looked up in all parts
             versions[name] |= {repr(value): version for value, version in parted[name].parts}
         for scan, terms in _scans(source):
             name = scan.table.name.casefold()
@@ -177,14 +177,14 @@ def parts_reached(release: Release, contents: Contents) -> tuple[str, ...]:
 
 
 def _versions_of(content: Content, scan: Scan, terms: tuple[Expr, ...]) -> dict[str, str]:
-    """The versions of the parts that a scan reaches below these terms."""
+    """Return the versions of the parts that a scan reaches under these terms."""
     column = scan.table.by_name[content.column.casefold()]
     return {repr(value): version for value, version in content.parts if _reached(value, column, scan, terms)}
 
 
 def _scans(source: Source) -> Iterator[tuple[Scan, tuple[Expr, ...]]]:
-    """Every scan with the terms that are TRUE for all of its rows which anything above reads: those of filters that
-    stand on it directly."""
+    """Yield every scan with the terms of the filters directly above it, which are TRUE for all rows that other nodes
+    read."""
     terms: list[Expr] = []
     while isinstance(source, Filter):
         terms += conjuncts(source.predicate)
@@ -196,8 +196,8 @@ def _scans(source: Source) -> Iterator[tuple[Scan, tuple[Expr, ...]]]:
 
 
 def _reached(value: Key, column: ColumnSchema, scan: Scan, terms: tuple[Expr, ...]) -> bool:
-    """Whether rows with this value can pass: unless a term about the column alone, which every engine computes alike,
-    is not TRUE for it."""
+    """Return whether rows with this value can pass. False if a term about only this column, which every engine computes
+    alike, is not TRUE for it."""
     cell = vector_of([_enforced(value, column)], column.type)
     for term in terms:
         names = {(each.table, each.name) for each in columns(term)}
@@ -210,7 +210,7 @@ def _reached(value: Key, column: ColumnSchema, scan: Scan, terms: tuple[Expr, ..
 
 
 def _enforced(value: Key, column: ColumnSchema) -> Key:
-    """The value as the scan gives it, within declared bounds."""
+    """Return the value as scanned, clipped to declared bounds."""
     if column.bounds is None or not isinstance(value, int):
         return value
     return max(int(column.bounds.lower), min(int(column.bounds.upper), value))

@@ -1,4 +1,4 @@
-"""What lies at a path, as the source of a table."""
+"""Data at a path, as the source of a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpsql.sources.stored import (
 
 
 def origin_of(source: StoredFiles) -> Origin:
-    """The files of a source that is read now, once. Raises InvalidSchema for parts."""
+    """Return the files of a source that is read now, once. Raises InvalidSchema for parts."""
     if isinstance(source, PartedFiles):
         raise InvalidSchema(
             f"{{{source.column}}} in a path is of tables of people's rows, and this one is public.",
@@ -36,8 +36,8 @@ def origin_of(source: StoredFiles) -> Origin:
 def table_at(
     path: Path, declared: Declaration, form: TextFormat | None = None, table: str | None = None
 ) -> tuple[Any, Declaration, Any]:
-    """What lies at a path as a source, its declaration with the types by which text was read, and the files that it is
-    of (`Table.origin`). Raises InvalidSchema."""
+    """Return the source at a path, its declaration with the types by which text was read, and its files
+    (`Table.origin`). Raises InvalidSchema."""
     stored = stored_files(path, table)
     if stored is not None:
         if form is not None and form != TextFormat():
@@ -49,7 +49,7 @@ def table_at(
     files = files_of(path)
     for each in files:
         check_kind(each)
-    stamps = stamps_of(files)  # of the names as they were written: these stand in messages
+    stamps = stamps_of(files)  # of the names as written, which messages show
     frame, declaration = read_table(path, declared, form)
     drops = _can_drop_rows(files, form, len(frame.columns))
     words = {word: value for word, value in (form or TextFormat()).words.items() if word in ("skip", "encoding")}
@@ -58,7 +58,7 @@ def table_at(
 
 
 def _can_drop_rows(files: Sequence[Path], form: TextFormat | None, columns: int) -> bool:
-    """As of `TableSchema`, of text. With `multiline` a quote in a cell takes the lines below into its record. A NULL in
-    the only column of a file is an empty line, and an empty line that no line end closes is none."""
+    """As in `TableSchema`, for text. With `multiline`, a quote in a cell can pull the following lines into its record.
+    In a file with one column, a NULL is an empty line, and an empty last line without a line end is no row."""
     separated = any(kind_of(each) in TEXT_ENDINGS for each in files)
     return separated and (columns == 1 or (form is not None and form.multiline))

@@ -1,6 +1,6 @@
-"""What the rows of public tables say: values that queries ask for, and what is declared of the tables.
+"""Facts from the rows of public tables: values for queries, and completed declarations.
 
-It is loaded with the first public table.
+Loaded with the first public table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _versions = itertools.count()
 
 
 class PublicData:
-    """The contents of public tables, for the sets of values that queries ask of them."""
+    """Contents of public tables, for sets of values that queries need."""
 
     def __init__(self, stores: Mapping[str, ColumnStore]) -> None:
         self.stores = stores
@@ -48,7 +48,8 @@ class PublicData:
         return self._version
 
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
-        """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
+        """Return the distinct values of an expression over public rows, ascending, NULL last; None if they are too
+        many."""
         with np.errstate(all="ignore"):
             rows = self._rows(source)
             codes = key_codes(GroupKey(expr, None), rows)
@@ -60,8 +61,8 @@ class PublicData:
         return keys_of(present, expr.type, nullable=nullable) if rows.rows else ()
 
     def together(self, source: Source, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
-        """The distinct rows of several expressions over public rows, in ascending order, NULL last; None if they are
-        too many."""
+        """Return the distinct rows of several expressions over public rows, ascending, NULL last; None if they are too
+        many."""
         with np.errstate(all="ignore"):
             rows = self._rows(source)
             if not rows.rows:
@@ -79,20 +80,20 @@ class PublicData:
         return tuple(sorted({*zip(*columns, strict=True)}, key=lambda row: [(cell is None, cell) for cell in row]))
 
     def _rows(self, source: Source) -> Relation:
-        """All rows of a source, which may read tables of constants too."""
+        """Return all rows of a source, which may read tables of constants too."""
         constants = constant_tables([source], self.stores)
         database = Database({**self.stores, **constants}) if constants else self._database
         return database.relation(source).settled()
 
     def frame(self, schema: TableSchema) -> Frame:
-        """All its rows, without columns that have no operations here."""
+        """Return all rows of a table, without columns of unsupported types."""
         rows = self._rows(Scan(schema, "", ""))
         columns = [each for each in rows_of(Scan(schema, "", "")).columns if not each.type.opaque]
         vectors = [vector_of(list(cells_of(evaluated(each, rows), each.type)), each.type) for each in columns]
         return Frame(tuple(each.name for each in columns), tuple(each.type for each in columns), tuple(vectors))
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
-        """One exact aggregate over all public rows of a source; None for NULL."""
+        """Return one exact aggregate over all public rows of a source; None for NULL."""
         with np.errstate(all="ignore"):
             rows = self._rows(source)
             if kind is Type.TEXT and aggregation.argument is not None:
@@ -100,12 +101,13 @@ class PublicData:
                 exact = aggregation.kind.of_cells
                 return exact([*map(str, cells)], kind) if cells and exact is not None else None
             found = aggregated(aggregation, rows, np.zeros(rows.rows, dtype=np.int64), 1, kind)
-            assert isinstance(found, Vector)  # texts are above
+            assert isinstance(found, Vector)  # texts are handled above
         return cells_of(found, kind)[0]
 
 
 def published(schema: TableSchema, source: Table) -> TableSchema:
-    """The schema of a public table with what its rows say. Raises InvalidSchema where they are not as declared."""
+    """Return the schema of a public table completed from its rows. Raises InvalidSchema if they contradict its
+    declaration."""
     store = ColumnStore(source.frame, schema)
     cells = {column.name: _distinct(store, column) for column in schema.columns if not column.type.opaque}
     for key in schema.unique:
@@ -122,11 +124,11 @@ Distinct = tuple[np.ndarray, Vector]
 
 
 def _distinct(store: ColumnStore, column: ColumnSchema) -> Distinct:
-    """Codes of a column and the values that they stand for; NULL is the last of them."""
+    """Return a column's codes and distinct values; NULL is the last."""
     if column.type is not Type.TEXT:
         return store.numbered(column.name)
     key = key_of(store.encoded(column.name))
-    assert key.codes is not None  # texts have codes
+    assert key.codes is not None  # text columns have codes
     cells, valid = key.values.values.tolist(), key.values.where_valid().tolist()
     seen: dict[object, int] = {}
     numbers = [
@@ -138,7 +140,7 @@ def _distinct(store: ColumnStore, column: ColumnSchema) -> Distinct:
 
 
 def _most_rows(cells: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -> int:
-    """How many rows have the same values in a key, those with a NULL left out."""
+    """Return the most rows with the same values in a key, ignoring those with a NULL."""
     columns = [cells[name] for name in key]
     parts = [np.where(values.where_valid()[codes], codes, -1).astype(np.int64) for codes, values in columns]
     codes, _, size = renumber(parts, [max(1, len(values)) for _, values in columns])
@@ -146,7 +148,7 @@ def _most_rows(cells: Mapping[str, Distinct], key: tuple[str, ...], rows: int) -
 
 
 def _with_values(column: ColumnSchema, distinct: Distinct | None) -> ColumnSchema:
-    """The column with the keys, bounds and nullability that its values have, where the owner says nothing else."""
+    """Return the column with keys, bounds and nullability from its values, unless its owner declares them."""
     if distinct is None:
         return column
     codes, values = distinct
@@ -164,7 +166,7 @@ def _with_values(column: ColumnSchema, distinct: Distinct | None) -> ColumnSchem
 
 
 def keys_of(present: Vector, kind: Type, *, nullable: bool) -> tuple[Key, ...] | None:
-    """Distinct values as group keys, ascending, NULL last; None if they are too many."""
+    """Return distinct values as group keys, ascending, NULL last; None if they are too many."""
     if len(present) > MOST_DERIVED_CELLS or (len(present) == 0 and not nullable):
         return None
     cells = {cell for cell in cells_of(present, kind) if cell is not None}

@@ -1,7 +1,7 @@
-"""Tables to ask about: resolved, linked, and what is public of them read once.
+"""Tables of queries: resolved, linked, and completed from public rows, which are read once.
 
-A public table is about nobody, so its contents may decide what a query means: its values are public keys, its least and
-largest ones bounds, and what its owner declares of its keys is checked.
+A public table describes no person, so its contents may decide a query's meaning: its values are public keys, its
+minimum and maximum are bounds, and its owner's declarations of keys are checked.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ Tables = Mapping[str, Table]
 
 
 def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) -> dict[str, TableSchema]:
-    """The schemas of tables by folded name, beside those that are there already. No private row is read.
+    """Return the schemas of tables by folded name, with the known ones. No private row is read.
 
-    Raises InvalidSchema where a declaration does not fit its table, or a unit's path leads nowhere."""
+    Raises InvalidSchema if a declaration does not fit its table, or a unit's path leads nowhere.
+    """
     schemas = dict(known or {})
     for name, source in sources.items():
         engine = engine_of(source.frame) or PANDAS
@@ -50,7 +51,7 @@ def resolved(sources: Tables, known: Mapping[str, TableSchema] | None = None) ->
 
 
 def public_data(stores: Mapping[str, Store]) -> PublicData | NoPublicTables:
-    """Those of the stores that hold public tables."""
+    """Return the contents of the stores that hold public tables."""
     public = public_stores(stores)
     if not public:
         return NoPublicTables()
@@ -60,13 +61,13 @@ def public_data(stores: Mapping[str, Store]) -> PublicData | NoPublicTables:
 
 
 def public_stores(stores: Mapping[str, Store]) -> dict[str, ColumnStore]:
-    """Those of the stores that hold public tables, by folded name: they are DataFrames, whatever the others are."""
+    """Return the stores of public tables by folded name: DataFrames, whatever the others are."""
     public = ((name, store) for name, store in stores.items() if store.schema.public)
     return {name.casefold(): store for name, store in public if isinstance(store, ColumnStore)}
 
 
 def stores_of(public: PublicValues | None) -> Mapping[str, ColumnStore]:
-    """The stores behind what public tables hold, by folded name."""
+    """Return the stores of public tables, by folded name."""
     if public is None or isinstance(public, NoPublicTables):
         return {}
     from dpsql.session.tables.public_data import PublicData  # as above
@@ -75,20 +76,20 @@ def stores_of(public: PublicValues | None) -> Mapping[str, ColumnStore]:
 
 
 class NoPublicTables:
-    """What public tables hold where none is declared: a text may have tables of constants all the same."""
+    """Contents of public tables if none is declared: a text may still have tables of constants."""
 
     version = -1
 
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
-        """As of `PublicValues`."""
+        """As in `PublicValues`."""
         return self._constants.of(source, expr)
 
     def together(self, source: Source, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
-        """As of `PublicValues`."""
+        """As in `PublicValues`."""
         return self._constants.together(source, exprs)
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
-        """As of `PublicValues`."""
+        """As in `PublicValues`."""
         return self._constants.aggregate(source, aggregation, kind)
 
     @cached_property
@@ -99,7 +100,7 @@ class NoPublicTables:
 
 
 def zone_of(timezone: str | None, schema: object = None) -> str:
-    """The caller's time zone, else that of the owner's file, else UTC. Raises InvalidArgument."""
+    """Return the time zone of the caller, or of the owner's file, or UTC. Raises InvalidArgument."""
     if timezone is not None:
         from dpsql.schema.zones import checked_zone  # most callers name none
 
@@ -108,7 +109,7 @@ def zone_of(timezone: str | None, schema: object = None) -> str:
 
 
 def shown_in(tables: dict[str, TableSchema], zone: str) -> dict[str, TableSchema]:
-    """The tables with their columns of instants shown in a zone."""
+    """Return the tables with their columns of instants shown in a zone."""
     if zone == UTC:
         return tables
     from dpsql.schema.zones import in_zone
@@ -117,7 +118,7 @@ def shown_in(tables: dict[str, TableSchema], zone: str) -> dict[str, TableSchema
 
 
 def chooses_bounds(word: object, schema: object = None) -> bool:
-    """Tell if queries choose bounds that nobody declared: unless the caller or the owner's file turns it off. Raises
+    """Return whether queries choose undeclared bounds: unless the caller or the owner's file turns it off. Raises
     InvalidArgument."""
     if not isinstance(word, bool):
         raise InvalidArgument(f"auto_bounds must be True or False, got {as_written(word)}.")

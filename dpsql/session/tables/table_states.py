@@ -1,9 +1,9 @@
-"""The state of a table: a text that differs wherever the rows of two moments may differ.
+"""The state of a table: a text that differs whenever its rows may differ.
 
-Whatever is remembered about rows has the state in its key: answers that are given again, and parts of a declared
-partition, of which a person pays for one only as long as the rows stay where they are. A declared version is a state.
-Without a version, the state of rows in files is what the files are like (device, inode, size, times). Rows that this
-process holds have one state for as long as it lives.
+Everything cached about rows has the state in its key: repeated answers, and parts of a declared partition, of which a
+person pays for only one as long as the rows stay in their parts. A declared version is a state. Without a version, the
+state of rows in files consists of the files' device, inode, size and times. Rows held by this process have one state
+for its lifetime.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from dpsql.session.tables.table import Table
 
 State = Callable[[str], str | None]
-"""Of a table by its folded name: its state, "" where that cannot change; None where nothing tells it."""
+"""State of a table by its folded name: "" if it cannot change, None if it is unknown."""
 _GONE = "gone"
 
 
 @dataclass(frozen=True, eq=False)
 class TableStates:
-    """The states of a session's tables now. schemas: by folded name; stores: by name; opened: the stamps of tables that
-    were opened for a question; read_once: as of the function of that name."""
+    """Current states of a session's tables. schemas: by folded name; stores: by name; opened: stamps of tables opened
+    for a query; read_once: as returned by `read_once`."""
 
     schemas: Mapping[str, TableSchema]
     stores: Mapping[str, Store]
@@ -48,7 +48,7 @@ class TableStates:
         return hashlib.sha256(repr(stamps).encode()).hexdigest()[:32] if stamps else ""
 
     def of_session(self, session: str) -> State:
-        """As this, with the name of a session for tables without a version: other sessions hold other rows."""
+        """Return the states, with the session's name for tables without a version: other sessions hold other rows."""
 
         def state(name: str) -> str | None:
             now = self(name)
@@ -63,18 +63,18 @@ class TableStates:
         store = next((each for key, each in self.stores.items() if key.casefold() == name), None)
         try:
             return () if store is None else store.stamps()  # no store: a table of constants
-        except InvalidSchema:  # a file is gone: whoever asks is told when it is opened
+        except InvalidSchema:  # a missing file is reported when it is opened
             return _GONE
 
 
 def has_own_version(table: TableSchema) -> bool:
-    """Whether one version names all rows of a table."""
+    """Return whether one version names all rows of a table."""
     return table.version not in (None, CONTENT, BY_PARTS)
 
 
 def read_once(sources: Mapping[str, Table]) -> dict[str, object]:
-    """The stamps, by folded name, of tables whose rows were read when they were opened: those of their files then, `()`
-    for a DataFrame."""
+    """Return the stamps, by folded name, of tables whose rows were read when they were opened: their files' stamps
+    then, `()` for a DataFrame."""
     stamps: dict[str, object] = {}
     for name, source in sources.items():
         if hasattr(source.origin, "stamps"):  # an `Origin`

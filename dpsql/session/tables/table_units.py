@@ -1,4 +1,4 @@
-"""The privacy units of tables as their owner declares them, for the ledger to hold."""
+"""Privacy units of tables as declared, for the ledger."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Tables = Mapping[str, TableSchema]
 
 
 def units_of(tables: Tables, names: Iterable[str] | None = None) -> tuple[TableUnit, ...]:
-    """The units of these tables (folded names; None: of all), and of those that their paths lead through, by name.
-    Raises nothing: the tables are linked."""
+    """Return the units of these tables (folded names; None: all), and of those on their paths, by name. Raises nothing:
+    the tables are linked."""
     units: dict[str, TableUnit] = {}
     waiting = list(tables if names is None else names)
     while waiting:
@@ -27,9 +27,9 @@ def units_of(tables: Tables, names: Iterable[str] | None = None) -> tuple[TableU
 
 
 def units_read(query: Query, tables: Tables) -> tuple[TableUnit, ...]:
-    """The units of every table that a query reads: the rows it is about, those it asks about or joins, those that tell
-    whose a row is, and public ones of which only a constant of the plan was computed. What an earlier release of the
-    statement shows is no table of the owner's, nor are constants of the text."""
+    """Return the units of every table that a query reads: scanned and joined tables, those on unit paths, and public
+    ones used only for a constant of the plan. Answers of prior releases and constants of the text are not the owner's
+    tables."""
     scans = (each.table for each in scans_of(query.plan.input) if not (is_shown(each.table) or each.table.is_constant))
     return units_of(tables, query.computed_from.union(table.name.casefold() for table in scans))
 
