@@ -1,1 +1,1 @@
-"""The logical plan: frozen values that print themselves."""
+"""The logical plan: frozen, printable values."""

@@ -1,8 +1,8 @@
-"""Tables whose rows stand in the text: VALUES, lists and series. They are public, and all that can be declared of a
-table follows from their cells.
+"""Tables whose rows are constants of the text: VALUES, lists and series. They are public, and their cells determine all
+declarations.
 
-Two of the same cells are the same table: name and version are made of them, so that they take part in the keys of
-questions as the contents of public tables do.
+Equal cells make the same table: its name and version are derived from them, so that they enter the keys of questions
+like the contents of public tables.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import Interval
 
 MOST_ROWS = 1_000_000
-"""Of a table of constants."""
+"""Maximum number of rows of a table of constants."""
 PREFIX = "constants "
 
 
 @dataclass(frozen=True)
 class ConstantColumn:
-    """A column of constants: its name, its type and its cells."""
+    """A column of constants: its name, type and cells."""
 
     name: str
     type: Type
@@ -43,7 +43,7 @@ class ConstantTable(TableSchema):
     """A public table whose rows are constants of the text."""
 
     cells: tuple[Vector, ...] = field(default=(), compare=False, repr=False)
-    """Those of each column; `version` is made of them."""
+    """Cells of each column; `version` is derived from them."""
 
     @property
     def is_constant(self) -> bool:
@@ -51,7 +51,7 @@ class ConstantTable(TableSchema):
 
 
 def constant_table(columns: Sequence[ConstantColumn]) -> ConstantTable:
-    """The table of these columns, all of one length."""
+    """Return the table of these columns, all of one length."""
     rows = len(columns[0].cells)
     digest = _digest(columns)
     declared: list[ColumnSchema] = []
@@ -78,7 +78,7 @@ def constant_table(columns: Sequence[ConstantColumn]) -> ConstantTable:
 
 
 def _digest(columns: Sequence[ConstantColumn]) -> str:
-    """What tells the table from all others: names, types and cells, each with its length."""
+    """Return a digest that identifies the table: names, types and cells, each with its length."""
     hashed = hashlib.sha256()
     for each in columns:
         text = each.type is Type.TEXT
@@ -100,7 +100,7 @@ def _bounds(column: ConstantColumn) -> Interval | None:
 
 
 def _keys(counts: Counter[Key], *, nullable: bool) -> tuple[Key, ...] | None:
-    """The distinct values, ascending, NULL last; None if they are too many, or there are none."""
+    """Return the distinct values, ascending, NULL last; None if they are too many, or there are none."""
     texts = sum(len(cell) for cell in counts if isinstance(cell, str))
     if len(counts) > MOST_DERIVED_CELLS or texts > MOST_TEXT or not (counts or nullable):
         return None
@@ -109,8 +109,8 @@ def _keys(counts: Counter[Key], *, nullable: bool) -> tuple[Key, ...] | None:
 
 
 def most_alike(source: Source, expr: Expr) -> int | None:
-    """How many rows of a table of constants have one value of an expression over its columns, NULL apart; None where
-    the source is another, or engines may differ in a value."""
+    """Return the most rows of a table of constants with one value of an expression, ignoring NULL; None for other
+    sources, or if engines may compute different values."""
     while isinstance(source, Filter):
         source = source.input
     if not isinstance(source, Scan) or not isinstance(source.table, ConstantTable) or expr.type is Type.REAL:
@@ -125,7 +125,6 @@ def most_alike(source: Source, expr: Expr) -> int | None:
 
 
 def limits_of(source: Source, exprs: Sequence[Expr]) -> list[int]:
-    """For each expression of which it is known, bare columns apart, how many rows of a table of constants have one
-    value of it."""
+    """Return `most_alike` for each expression that has it, except bare columns."""
     limits = [most_alike(source, expr) for expr in exprs if not isinstance(expr, Column)]
     return [most for most in limits if most is not None]

@@ -1,4 +1,4 @@
-"""Digits of whole numbers that may have more than 64 bits, as texts of expressions."""
+"""Digits of whole numbers that may exceed 64 bits, as text expressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsql.schema.intervals import INT64, hull
 
 
 class WholeFloat(float):
-    """The double of a constant that is a whole number of more than 64 bits, and the number (`whole`)."""
+    """The double of a constant whole number of more than 64 bits, with the exact number (`whole`)."""
 
     whole: int
 
@@ -22,28 +22,28 @@ class WholeFloat(float):
 
 
 def whole_number(value: int) -> Literal:
-    """A constant: an INTEGER, or where 64 bits do not hold it a REAL."""
+    """Return a constant: an INTEGER, or a REAL if it exceeds 64 bits."""
     return Literal(value, Type.INTEGER) if value in INT64 else Literal(WholeFloat.of(value), Type.REAL)
 
 
 def together(facts: Sequence[Fact]) -> Fact:
-    """What holds of values that are of one of these facts each."""
+    """Return the fact of values that each satisfy one of these facts."""
     said = hull(each.said for each in facts)
     wide = common_width(facts) if all(each.wide for each in facts) else 0
     return Fact(hull(each.range for each in facts), any(each.nullable for each in facts), wide=wide).meaning(said)
 
 
 def common_width(facts: Sequence[Fact]) -> int:
-    """The width of digits that are those of one of several values, all of which are digits or NULL if any is: those of
-    constants and of integers may have a sign."""
+    """Return the width of digits from one of several values; all are digits or NULL if any is. Digits of constants and
+    of integers may have a sign."""
     widths = [each.wide for each in facts if not (each.nullable and each.range == NOTHING)]
     most = max(map(abs, widths), default=0)
     return most if min(widths, default=0) > 0 else -most
 
 
 def number_below(expr: Expr) -> Expr:
-    """The integer of which an expression is the digits, as those that equal digits of larger numbers are, or the digits
-    that are read as an integer; any other expression as it is. Executors compare privacy unit keys as numbers."""
+    """Return the integer whose digits an expression is, since they are equal to digits of larger numbers, or the digits
+    read as an integer; any other expression unchanged. Executors compare privacy unit keys as numbers."""
     if not isinstance(expr, Call):
         return expr
     name, number = expr.function.name, expr.args[0]

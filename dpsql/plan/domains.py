@@ -1,7 +1,7 @@
-"""Public sets of values: all that an expression can come to, derived from declarations and never from data.
+"""Public sets of an expression's possible values, derived from declarations and never from data.
 
-A key with such a set makes public groups: all of them are shown. Rows whose value is not in it are in no group, so
-the set need only be useful, not complete; what matters for privacy is that no row decides it.
+A key with such a set makes public groups: all of them are shown. Rows with other values are in no group, so the set
+need only be useful, not complete. Privacy requires only that no row determines it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Domain = tuple[Key, ...]
 
 _PIECE = 1_024
 MOST_UNDECLARED = 1_000
-"""Values at most that are derived from dates or timestamps without declared bounds (months, hours, but not years)."""
+"""Maximum number of values derived from dates or timestamps without declared bounds (months, hours, but not years)."""
 MOST_TEXT = 1 << 22
-"""Characters of all texts of a set together; with more, the groups count as unknown."""
+"""Maximum number of characters of all texts of a set; with more, the groups count as unknown."""
 _CHOOSERS = {"coalesce": slice(None), "nullif": slice(1), "least": slice(None), "greatest": slice(None)}
 
 
 class Domains:
-    """Sets of values of expressions over columns, above some filters; `declared` says what is declared of a column,
-    `origins` what a column that the query makes is a copy of: one of several expressions."""
+    """Sets of values of expressions over columns, above some filters. `declared` returns a column's declaration.
+    `origins`: for a computed column, the expressions of which it is a copy of one."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Domains:
         self.found: dict[Expr, Domain | None] = {}
 
     def of(self, expr: Expr) -> Domain | None:
-        """All values in ascending order, NULL last where it can occur; None where they are not known or too many."""
+        """Return all values in ascending order, NULL last if possible; None if they are unknown or too many."""
         if expr not in self.found:
             self.found[expr] = self._of(expr)
         return self.found[expr]
 
     def too_many(self, expr: Expr) -> bool:
-        """Whether its values are public, and only more than `of` makes."""
+        """Return whether its values are public, but too many for `of`."""
         used = columns(expr)
         known = [self.of(column) is not None or _between_bounds(column, self.known) for column in used]
         return bool(used) and all(known) and self.of(expr) is None
@@ -88,26 +88,27 @@ class Domains:
 
     @staticmethod
     def _held(values: Domain, expr: Expr, known: Known) -> Domain:
-        """Those that filters leave an expression."""
+        """Drop values excluded by filters."""
         held = fact(expr, known)
         return tuple(each for each in values if (held.nullable if each is None else _may_be(each, held.range)))
 
     def _of_column(self, column: Column) -> Domain | None:
-        """The values that are listed, or lie between bounds."""
+        """Return the values that are listed, or between bounds."""
         declared = self.declared(column)
         listed = self._copied(column) if declared is None else declared.keys
         if listed and declared is not None and column.fact.nullable and not declared.nullable and None not in listed:
-            listed = (*listed, None)  # beside no match in an outer join
+            listed = (*listed, None)  # from rows without a match in an outer join
         return self.counted(column) if listed is None else listed
 
     def counted(self, expr: Expr) -> Domain | None:
-        """All whole numbers, dates or booleans in its range, which holds every value there is; None where they are too
+        """Return all whole numbers, dates or booleans in its range, which contains every value; None if they are too
         many, or of another type."""
         double = double_of(expr)
         return _counted(expr, self.known) if double is None else self._counted_digits(double)
 
     def _counted_digits(self, double: Call) -> Domain | None:
-        """The digits of all whole numbers in the range that filters leave a double, which is exact there."""
+        """Return the digits of all whole numbers in the range to which filters restrict a double, which is exact
+        there."""
         span = fact(double, self.known).range
         if double not in self.known or not span.bounded or span.magnitude >= MOST_EXACT:
             return None
@@ -118,18 +119,18 @@ class Domains:
         return (*map(str, range(lower, upper + 1)), *([None] if null else []))
 
     def at(self, expr: Expr, column: Column, values: Domain) -> list[Key]:
-        """What an expression over one column is at each of these values."""
+        """Return the values of an expression over one column, at each of these values."""
         return cells_of(_values(expr, {column: vector_of(values, column.type)}, len(values)), expr.type)
 
     def _of_function(self, expr: Call) -> Domain | None:
-        """All that the function can come to, whatever its arguments."""
+        """Return all possible results of the function, for any arguments."""
         if not expr.function.values:
             return None
         return ascending({*expr.function.values, *([None] if fact(expr, self.known).nullable else [])})
 
     def _copied(self, column: Column) -> Domain | None:
-        """The values of all that a made column is a copy of."""
-        known, self.known = self.known, {}  # filters above it speak of the column, not of what it was
+        """Return the values of all expressions that a computed column may copy."""
+        known, self.known = self.known, {}  # filters above it restrict the column, not its origin
         sets = [self.of(expr) for expr in self.origins.get(column, ())]
         self.known = known
         own = [each for each in sets if each is not None]
@@ -140,7 +141,7 @@ class Domains:
         )
 
     def _of_columns(self, expr: Call) -> Domain | None:
-        """The expression at every combination of its columns' values; each column has a small set of its own."""
+        """Return the expression at every combination of its columns' values; each column has a small set of its own."""
         used = columns(expr)
         sets = [self.of(column) for column in used]
         own = [each for each in sets if each is not None]
@@ -149,8 +150,8 @@ class Domains:
         base = _evaluated(expr, used, own)
         if base is None:
             return None
-        # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none'). Where it
-        # does, a NULL that comes out beside that value is a group too; where it only leads to NULL, it is left out.
+        # A NULL that a list of keys leaves out can still lead to a value, as in COALESCE(column, 'none'). If it does,
+        # a resulting NULL is a group too; if it only leads to NULL, that is left out.
         wider = [
             values if None in values or not column.fact.nullable else (*values, None)
             for column, values in zip(used, own, strict=True)
@@ -165,7 +166,7 @@ class Domains:
         return ascending(keys)
 
     def _chosen(self, expr: Call) -> Domain | None:
-        """Functions that return one of their arguments: the sets of those together."""
+        """Return the union of the arguments' sets, for functions that return one of their arguments."""
         if expr.function.name == "case":
             arms: Sequence[Expr] = [*expr.args[1::2], expr.args[-1]]
         elif expr.function.name in _CHOOSERS:
@@ -183,7 +184,7 @@ class Domains:
         return ascending(keys)
 
     def _truncated(self, expr: Call) -> Domain | None:
-        """DATE_TRUNC of a time with bounds: the first instants of all units that these touch."""
+        """Return the instants of a DATE_TRUNC of a bounded time: the first of each unit in its range."""
         unit = expr.function.name.removeprefix("trunc_")
         times = fact(expr.args[0], self.known)
         if f"diff_{unit}" not in FUNCTIONS or not expr.function.name.startswith("trunc_"):
@@ -199,18 +200,18 @@ class Domains:
         return ascending({*instants, None} if times.nullable else {each for each in instants if each is not None})
 
     def _multiples(self, expr: Call) -> Domain | None:
-        """A whole number times a constant: not all that lies between."""
+        """Return a whole number's multiples by a constant, without the values in between."""
         constant = any(isinstance(arg, Literal) for arg in expr.args)
         return self._combined(expr) if expr.function.name == "multiply" and constant else None
 
     def _of_times(self, expr: Call) -> Domain | None:
-        """A time that is made of others that are listed, as far as its range goes: not all that lies between."""
+        """Return a time computed from listed times, without the values in between."""
         if expr.function.name in ("last_day", "last_day_of_date"):
             return self._ends_of_months(expr.args[0])
         return self._combined(expr) if expr.type.temporal else None
 
     def _of_text(self, expr: Call) -> Domain | None:
-        """The first characters of a timestamp as text: those of the unit that they determine."""
+        """Return the first characters of a timestamp as text, for each instant of the unit that they determine."""
         if expr.function.name not in ("left", "substring"):
             return None
         from dpsql.plan.time_cuts import cut_of_text  # few queries cut texts of times
@@ -219,7 +220,7 @@ class Domains:
         return None if cut is None else self._of_one_instant(cut)
 
     def _ends_of_months(self, time: Expr) -> Domain | None:
-        """The last day of every month that a time may lie in."""
+        """Return the last day of every month in a time's range."""
         instant = call(FUNCTIONS["date_to_timestamp"], time) if time.type is Type.DATE else time
         month = None if instant is None else call(FUNCTIONS["trunc_month"], instant)
         months = None if month is None else self.of(month)
@@ -230,7 +231,7 @@ class Domains:
         return None if end is None else _evaluated(end, [place], [months])
 
     def _of_one_instant(self, expr: Call) -> Domain | None:
-        """An expression that reads one time, cut to a unit, and no column beside it: its value at every instant."""
+        """Return the values at every instant of an expression that reads only one time, cut to a unit."""
         from dpsql.plan.time_cuts import time_cuts  # few queries get here
 
         cuts = time_cuts(expr)
@@ -244,7 +245,7 @@ class Domains:
         return _evaluated(rebuild(expr, {cut: place}), [place], [values])
 
     def _combined(self, expr: Call) -> Domain | None:
-        """Any other function, at every combination of its arguments' sets."""
+        """Return any other function at every combination of its arguments' sets."""
         sets = [self.of(arg) for arg in expr.args]
         own = [each for each in sets if each is not None]
         if len(own) < len(sets):
@@ -254,12 +255,12 @@ class Domains:
 
 
 def _may_be(value: Key, held: Interval) -> bool:
-    """Whether a value lies in a range, if it is one that ranges are of."""
+    """Return whether a value lies in a range; true for values without ranges."""
     return isinstance(value, str | bool) or value is None or held.lower <= value <= held.upper
 
 
 def _most(expr: Expr, known: Known) -> int:
-    """How many values a derived set may have."""
+    """Return the maximum size of a derived set."""
     ranges = [(fact(column, known).range, column.type) for column in columns(expr) if column.type.temporal]
     whole = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
     loose = any(held.lower == whole[kind].lower or held.upper == whole[kind].upper for held, kind in ranges)
@@ -267,13 +268,13 @@ def _most(expr: Expr, known: Known) -> int:
 
 
 def _between_bounds(column: Column, known: Known) -> bool:
-    """Whole numbers and dates that are between bounds."""
+    """Return whether a column has whole numbers or dates between bounds."""
     held = fact(column, known).range
     return column.type.discrete and held.bounded and _most(column, known) == MOST_DERIVED_CELLS
 
 
 def _counted(expr: Expr, known: Known) -> Domain | None:
-    """Booleans, and whole numbers and dates in a bounded range of at most so many."""
+    """Return booleans, and whole numbers and dates in a bounded range, if they are few enough."""
     limits = fact(expr, known)
     if not expr.type.discrete or not limits.range.bounded:
         return None
@@ -311,7 +312,7 @@ def _values(expr: Expr, read: Mapping[Column, Vector], rows: int) -> Vector:
 
 
 def ascending(values: set[Key]) -> Domain:
-    """The values, NULL last."""
+    """Return the values in ascending order, NULL last."""
     present: list[Any] = sorted(value for value in values if value is not None)
     return (*present, None) if None in values else tuple(present)
 
@@ -321,14 +322,14 @@ def _as_type(value: Key, kind: Type) -> Key:
 
 
 def vector_of(cells: Sequence[Key], kind: Type) -> Vector:
-    """Python values as a vector, None for NULL."""
+    """Return Python values as a vector, None for NULL."""
     valid = np.array([cell is not None for cell in cells], dtype=bool)
     values: Array = np.array([blank(kind) if cell is None else cell for cell in cells], dtype=DTYPES[kind])
     return Vector(values, None if valid.all() else valid)
 
 
 def cells_of(vector: Vector, kind: Type) -> list[Key]:
-    """The cells as Python values, None for NULL; -0.0 as 0.0."""
+    """Return the cells as Python values, None for NULL; -0.0 as 0.0."""
     values = vector.values + 0.0 if kind is Type.REAL else vector.values
     cells: list[Key] = np.asarray(values).tolist()
     if vector.valid is None:

@@ -1,4 +1,4 @@
-"""The values of expressions over blocks of cells: the only place where kernels are called."""
+"""Evaluation of expressions over blocks of cells: the only place where kernels are called."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ Shared = MutableMapping[Expr, Vector | None]
 
 
 def evaluate(expr: Expr, read: Callable[[Any], Vector], size: int, shared: Shared | None = None) -> Vector:
-    """The values of an expression over one block of `size` cells; `read` gives the block of any leaf but a literal.
-    shared: calls whose values are kept for others of the same block, once they are known.
+    """Return the values of an expression over one block of `size` cells; `read` returns the block of any leaf but a
+    literal. shared: calls whose values are cached for other expressions over the block.
 
-    The only place where a kernel gets cells of rows: each argument is laid out, or is a constant of the text, which
-    alone has the stride 0. So a row's value is a function of its own cells (row_local.py)."""
+    Only this function passes cells of rows to kernels: each argument is laid out, or is a constant of the text, the
+    only array with stride 0. So evaluation is row-local (row_local.py).
+    """
     if isinstance(expr, Literal):
         return constant(expr, size)
     if not isinstance(expr, Call):
@@ -38,7 +39,7 @@ def _laid_out(vector: Vector) -> Vector:
 
 
 def constant(literal: Literal, size: int) -> Vector:
-    """The literal `size` times over, as a view of one cell."""
+    """Return the literal repeated `size` times, as a view of one cell."""
     missing = literal.value is None
     cell: Array = np.array([blank(literal.type) if missing else literal.value], DTYPES[literal.type])
     valid = np.broadcast_to(np.zeros(1, dtype=bool), size) if missing else None
@@ -46,7 +47,7 @@ def constant(literal: Literal, size: int) -> Vector:
 
 
 def folded(expr: Call) -> Call | Literal:
-    """The literal that a call of literals comes to (functions are total and know no other input)."""
+    """Return the value of a call of literals as a literal (functions are total and have no other input)."""
     if not all(isinstance(arg, Literal) for arg in expr.args):
         return expr
     vector = evaluate(expr, lambda column: constant(Literal(None, column.type), 1), 1)

@@ -1,7 +1,7 @@
 """Typed scalar expressions: total functions only, three-valued logic.
 
-An expression is a frozen tree of `Column`, `Literal`, `Slot` and `Call`. What a function is (its types, ranges, NULLs
-and kernel) stands in one `Function` record; everything else here only walks the tree.
+An expression is a frozen tree of `Column`, `Literal`, `Slot` and `Call`. One `Function` record defines a function (its
+types, ranges, NULLs and kernel); everything else here only walks the tree.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of an expression's values without reading them: where they lie, and whether NULL is possible."""
+    """Facts about an expression's values known without reading them: their range, and whether NULL is possible."""
 
     range: Interval = EVERYTHING
     nullable: bool = True
     whole: bool = False
-    """Every value is an integer; then the ends of a bounded range are integers too."""
+    """Whether every value is an integer; then the ends of a bounded range are integers too."""
     meant: Interval | None = None
-    """Where values lie by what people have said: declared bounds, constants, filters. None where `range` is that.
+    """Range from declared bounds, constants and filters. None if equal to `range`.
 
-    Types have limits of their own, which bound arithmetic (no LENGTH is beyond 2^32 - 1, no date before year 1) and say
-    nothing of the values that are to be expected. Both hold for every value, and functions go over both."""
+    Types have their own limits (no LENGTH is beyond 2^32 - 1, no date before year 1), which bound arithmetic but do not
+    indicate expected values. Both ranges hold for every value, and functions are applied to both.
+    """
 
     most: int | None = None
-    """Of texts: no value has more characters, where what is written says so: LEFT(city, 3)."""
+    """Maximum number of characters of texts, if the expression limits them: LEFT(city, 3)."""
 
     wide: int = 0
-    """Of texts that are the digits of whole numbers: as of `ColumnSchema.wide`; 0 of all other values."""
+    """For texts that are digits of whole numbers: as `ColumnSchema.wide`; 0 for all other values."""
 
     @property
     def said(self) -> Interval:
@@ -51,17 +52,17 @@ class Fact:
 
     @property
     def limited(self) -> bool:
-        """Whether people have said, of both ends, how far values go."""
+        """Whether both ends are bounded by declarations, constants or filters."""
         return self.range.bounded and self.said.bounded
 
     def meaning(self, said: Interval) -> Fact:
-        """The same, where people have said that values lie in `said`. A range with two ends is as good as `range`."""
+        """Return the fact with `said` as declared range. A `said` with two ends replaces `range` for this purpose."""
         return replace(self, meant=None if said.bounded or said == self.range else said)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Vector:
-    """A block of values. `valid` marks the cells that are not NULL; None when none is NULL. Prints none of them."""
+    """A block of values. `valid` marks the cells that are not NULL; None if none is NULL. Its repr shows no values."""
 
     values: Array
     valid: Bools | None = None
@@ -70,7 +71,7 @@ class Vector:
         return len(self.values)
 
     def at(self, places: Array | slice) -> Vector:
-        """The cells at these places."""
+        """Return the cells at these places."""
         return Vector(self.values[places], None if self.valid is None else self.valid[places])
 
     def where_valid(self) -> Bools:
@@ -81,19 +82,17 @@ class Vector:
 class Function:
     """One function of the language, in one place.
 
-    type_of(argument types, argument facts): the result's type, or None where the types do not fit.
-    fact_of(argument facts): range and nullability of the result; must hold for every input inside the facts. Where the
-    range is bounded only because its type is, it says so (`Fact.meant`). It is called by `fact`.
-    kernel(result type, vectors): computes a block; total, never raises on values.
-    show: a format string with {0}, {1} or {args}, for plans; or what writes the call, of its arguments written out.
-    sql: the same function in DuckDB's SQL with {0}, {1} or {args}, total as the kernel is; made from the argument types
-    and the result's where they matter. Other engines get it translated.
-    work: how long one call takes, by the lengths of its arguments (`plan.work`).
-    length: how many characters a text that it makes has at most; never more than LONGEST_TEXT.
-    reads: texts of more characters are NULL to it, for the first argument and so on, the last for all others; None: it
-    takes texts of any length, and passes on what it takes. Constants are read as they are.
-    syntax: what is written for it: parser nodes with the names of their arguments in order, such as "Round(this,
-    decimals)" or "Coalesce(this, *expressions)", and bare names ("CLAMP") of functions that the parser does not know.
+    type_of(argument types, argument facts): the result's type, or None if the types do not fit. fact_of(argument
+    facts): range and nullability of the result; must hold for every input inside the facts. If the range is bounded
+    only because its type is, the fact states that (`Fact.meant`). Called by `fact`. kernel(result type, vectors):
+    computes a block; total, never raises on values. show: a format string with {0}, {1} or {args}, for plans; or a
+    function that formats the call from its arguments' texts. sql: the same function in DuckDB's SQL with {0}, {1} or
+    {args}, total like the kernel; or a function of the types of arguments and result. It is translated for other
+    engines. work: time of one call, by the lengths of its arguments (`plan.work`). length: maximum number of characters
+    of a text that it makes; never more than LONGEST_TEXT. reads: longest texts that it reads, by argument, the last for
+    all others. Longer texts are NULL. None: it reads and returns texts of any length. Constants are read as they are.
+    syntax: parser nodes with the names of their arguments in order, such as "Round(this, decimals)" or "Coalesce(this,
+    *expressions)", and bare names ("CLAMP") of functions that the parser does not know.
     """
 
     name: str
@@ -103,27 +102,28 @@ class Function:
     kernel: Callable[[Type, Sequence[Vector]], Vector]
     show: str | Callable[[Sequence[str]], str]
     wants: str
-    """What the arguments must be, for the message of a TypeMismatch: "numbers"."""
+    """Required arguments, for the message of a TypeMismatch: "numbers"."""
     sql: str | Callable[[Sequence[Type], Type], str] = ""
     syntax: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
-    """All texts that it can come to, whatever its arguments: public keys. Empty where there is no end of them."""
+    """All possible texts of the result, for any arguments: public keys. Empty if unlimited."""
     work: Work = unknown
     length: Length | None = None
     reads: tuple[int, ...] | None = (LONGEST_TEXT,)
 
     def fact(self, facts: Sequence[Fact]) -> Fact:
-        """What is known of the result, by arithmetic and by what people have said.
+        """Return the fact of the result, from type limits and from declared ranges.
 
-        The same rule goes over both kinds of ranges: of LENGTH(city) % 7, whose argument may be any number as far as
-        anybody has said, it says 0 to 6."""
+        The same rule is applied to both kinds of ranges: for LENGTH(city) % 7, whose argument has no declared range, it
+        gives 0 to 6.
+        """
         by_arithmetic = self.fact_of(facts)
         if all(each.meant is None for each in facts):
             return by_arithmetic
         return by_arithmetic.meaning(self.fact_of([replace(each, range=each.said, meant=None) for each in facts]).said)
 
     def emit(self, kinds: Sequence[Type], result: Type, args: Sequence[str]) -> str:
-        """The call in DuckDB's SQL, of arguments already written out; NaN is NULL after every node."""
+        """Return the call in DuckDB's SQL, with arguments already formatted; NaN is NULL after every node."""
         template = self.sql if isinstance(self.sql, str) else self.sql(kinds, result)
         text = template.format(*args, args=", ".join(args), rest=", ".join(args[1:]))
         return f"NULLIF({text}, TRY_CAST('NaN' AS DOUBLE))" if result is Type.REAL else f"({text})"
@@ -134,14 +134,14 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the plan. `table`: the place in the query that makes it; empty where there is one table only."""
+    """A column of the plan. `table`: the place in the query that makes it; empty if there is only one table."""
 
     name: str
     type: Type
     fact: Fact
     table: str = ""
     shown: str = field(default="", compare=False)
-    """The table's name beside others, for messages."""
+    """The table's name next to others, for messages."""
 
     def __hash__(self) -> int:
         return hash(self.name)  # columns are looked up often, and few of one query share a name
@@ -184,7 +184,7 @@ NOTHING = point(0)
 
 @lru_cache(maxsize=4096)
 def _fact_of(value: Key, kind: Type) -> Fact:
-    """What is known of a constant."""
+    """Return the fact of a constant."""
     if value is None:
         return Fact(NOTHING, nullable=True, whole=kind.discrete)
     number = isinstance(value, int | float)
@@ -200,7 +200,7 @@ class Slot:
     name: str
     type: Type
     wide: int = 0
-    """As of `Fact.wide`."""
+    """As `Fact.wide`."""
 
     @property
     def fact(self) -> Fact:
@@ -212,8 +212,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function applied to expressions, made by `call_of`. `held` is what is known of its values whatever rows pass,
-    `size` how many nodes it is written with; the hash is computed once, for trees are looked up often."""
+    """A function applied to expressions, made by `call_of`. `held` is the fact of its values over all rows, `size` its
+    number of nodes. The hash is computed once, since trees are looked up often."""
 
     function: Function
     args: tuple[Expr, ...]
@@ -221,7 +221,7 @@ class Call:
     held: Fact = field(compare=False)
     size: int = field(compare=False)
     branches: bool = field(compare=False)
-    """Whether there is a CASE in it."""
+    """Whether it contains a CASE."""
     _hash: int = field(compare=False)
 
     def __hash__(self) -> int:
@@ -231,7 +231,7 @@ class Call:
         return call_of, (self.function, self.args, self.type)  # hashes of texts differ between processes
 
     def __str__(self) -> str:
-        texts = [str(arg) for arg in self.args]  # each once, or deep trees would take exponential time
+        texts = [str(arg) for arg in self.args]  # each once; otherwise, deep trees would take exponential time
         show = self.function.show
         if not isinstance(show, str):
             return show(texts)
@@ -255,7 +255,7 @@ class IntervalEnd:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An aggregate with its noise interval, as one text in JSON."""
+    """An aggregate with its noise interval, as one JSON text."""
 
     expr: Slot
     level: float
@@ -270,7 +270,7 @@ Expr = Leaf | Call
 
 
 def call_of(function: Function, args: tuple[Expr, ...], kind: Type) -> Call:
-    """The application of a function, of a result type that is decided already."""
+    """Return the application of a function with a given result type."""
     held = between_integers(function.fact([unfiltered(arg) for arg in args]), kind)
     size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
     branches = function.name == "case" or any(isinstance(arg, Call) and arg.branches for arg in args)
@@ -278,13 +278,13 @@ def call_of(function: Function, args: tuple[Expr, ...], kind: Type) -> Call:
 
 
 def call(function: Function, *args: Expr) -> Call | None:
-    """The typed application of a function; None where the types do not fit."""
+    """Return the typed application of a function; None if the types do not fit."""
     kind = function.type_of([arg.type for arg in args], [unfiltered(arg) for arg in args])
     return None if kind is None else call_of(function, args, kind)
 
 
 def unfiltered(expr: Expr) -> Fact:
-    """Range and nullability of an expression over all rows."""
+    """Return range and nullability of an expression over all rows."""
     if isinstance(expr, Call):
         return expr.held
     if isinstance(expr, Column | Literal):
@@ -293,8 +293,8 @@ def unfiltered(expr: Expr) -> Fact:
 
 
 def between_integers(known: Fact, kind: Type) -> Fact:
-    """The fact as it holds for a type: ends are integers where values are; one step outward where a range holds
-    none, which is wider but still true."""
+    """Round a fact's ends to integers if its values are. A range without integers is widened outward by one step, and
+    remains true."""
     if kind is Type.BOOLEAN:
         return Fact(known.range.intersect(BOOLEAN) or BOOLEAN, known.nullable, whole=True)
     if not kind.discrete:
@@ -310,7 +310,7 @@ def _whole_ends(span: Interval) -> Interval:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and all its parts, outermost first."""
+    """Yield the expression and all its parts, outermost first."""
     yield expr
     if isinstance(expr, Call):
         for arg in expr.args:
@@ -318,12 +318,12 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns(expr: Expr) -> list[Column]:
-    """The columns that an expression reads, each once, in order."""
+    """Return the distinct columns that an expression reads, in order."""
     return list(dict.fromkeys(part for part in walk(expr) if isinstance(part, Column)))
 
 
 def rebuild(expr: Expr, replace: Mapping[Expr, Expr]) -> Expr:
-    """The expression with every part that `replace` names put in its place."""
+    """Return the expression with every part named in `replace` replaced."""
     if expr in replace:
         return replace[expr]
     if isinstance(expr, Call):
@@ -349,12 +349,12 @@ _BLANK: Mapping[Type, Key] = {
 
 
 def blank(kind: Type) -> Key:
-    """What stands in the cell of a NULL."""
+    """Return the cell value that stands for NULL."""
     return _BLANK[kind]
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
-    """The terms of an AND, in order."""
+    """Return the terms of an AND, in order."""
     if isinstance(expr, Call) and expr.function.name == "and":
         return [part for arg in expr.args for part in conjuncts(arg)]
     return [expr]

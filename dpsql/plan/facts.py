@@ -1,8 +1,8 @@
-"""What is known of expressions: where their values lie, and what a filter says about the rows it lets through.
+"""Facts about expressions: their ranges, and what a filter implies for the rows that pass.
 
-Proof of every narrowing rule: a row passes only if the predicate is TRUE (not NULL) for it, so whatever TRUE implies of
-an expression holds for all rows above the filter. Facts are kept by expression, so `WHERE a * b < 9` bounds
-`SUM(a * b)`. Inside CASE an arm's value is used only where its condition is TRUE and none before it was.
+Proof of every narrowing rule: a row passes only if the predicate is TRUE (not NULL) for it, so everything that TRUE
+implies for an expression holds for all rows above the filter. Facts are stored by expression, so `WHERE a * b < 9`
+bounds `SUM(a * b)`. Inside CASE, an arm's value is used only if its condition is TRUE and no earlier one is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Known = Mapping[Expr, Fact]
 
 
 def known_of(source: Source) -> Known:
-    """All that the filters of a source imply of expressions."""
+    """Return all facts that the filters of a source imply."""
     known: Known = {}
     for predicate in filters_of(source):
         known = narrow(predicate, known)
@@ -30,7 +30,7 @@ def known_of(source: Source) -> Known:
 
 
 def fact(expr: Expr, known: Known | None = None) -> Fact:
-    """Range and nullability of an expression, from its parts and from what a filter has made `known`."""
+    """Return range and nullability of an expression, from its parts and from the facts of filters in `known`."""
     known = known or {}
     if not isinstance(expr, Call):
         derived = unfiltered(expr)
@@ -45,13 +45,14 @@ def fact(expr: Expr, known: Known | None = None) -> Fact:
 
 
 def _both(one: Fact, other: Fact) -> Fact:
-    """Two facts of the same values. Nothing in common means that no row passes the filter: either fact then holds."""
+    """Combine two facts of the same values. If they contradict each other, no row passes the filter: either fact then
+    holds."""
     held = replace(one, range=one.range.intersect(other.range) or one.range, nullable=one.nullable and other.nullable)
     return held.meaning(one.said.intersect(other.said) or one.said)
 
 
 def _case_fact(args: tuple[Expr, ...], known: Known) -> Fact:
-    """CASE: the hull of its arms, each narrowed by its own condition and by those before it not being TRUE."""
+    """Return the hull of a CASE's arms, each narrowed by its own condition and by earlier ones not being TRUE."""
     arms: list[Fact] = []
     for condition, value in zip(args[:-1:2], args[1::2], strict=True):
         arms.append(fact(value, narrow(condition, known)))
@@ -72,8 +73,8 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
 def _quick(expr: Expr, known: Known) -> Fact:
-    """`fact`, save for CASE, of which only what holds for all rows is taken: conditions of conditions would otherwise
-    be gone through again at every level."""
+    """As `fact`, but a CASE has only its fact over all rows: otherwise, nested conditions would be evaluated again at
+    every level."""
     if not isinstance(expr, Call) or not expr.branches:
         return fact(expr, known)
     said = known.get(expr)
@@ -81,7 +82,7 @@ def _quick(expr: Expr, known: Known) -> Fact:
 
 
 def narrow(predicate: Expr, known: Known) -> Known:
-    """`known` and what follows from `predicate` being TRUE. A predicate that no rule knows adds nothing."""
+    """Return `known` with the facts implied by `predicate` being TRUE. A predicate without a rule adds nothing."""
     if not isinstance(predicate, Call):
         return known
     name, args = predicate.function.name, predicate.args
@@ -101,10 +102,11 @@ def narrow(predicate: Expr, known: Known) -> Known:
 
 
 def _not_true(condition: Expr, known: Known) -> Known:
-    """`known` and what follows from a condition being FALSE or NULL, for the values that are not NULL.
+    """Return `known` with the facts implied by a condition being FALSE or NULL, for values that are not NULL.
 
-    Used for comparisons with something that is never NULL only: then the condition is NULL just where the other side
-    is, which has no value to bound."""
+    Only used for comparisons with something that is never NULL: the condition is then NULL exactly where the other side
+    is, which has no value to bound.
+    """
     if isinstance(condition, Call) and condition.function.name in _OPPOSITE:
         left, right = condition.args
         opposite = _OPPOSITE[condition.function.name]
@@ -117,13 +119,13 @@ def _not_true(condition: Expr, known: Known) -> Known:
 
 
 def _either(left: Known, right: Known) -> Known:
-    """One of two holds: what both say, at its widest."""
+    """Return the widest facts that hold if either set of facts does."""
     both = [expr for expr in left if expr in right]
     return {expr: together([left[expr], right[expr]]) for expr in both}
 
 
 def _narrow_not(inner: Expr, known: Known) -> Known:
-    """NOT p is TRUE where p is FALSE."""
+    """Narrow by NOT p, which is TRUE where p is FALSE."""
     if not isinstance(inner, Call):
         return known
     name, args = inner.function.name, inner.args
@@ -143,7 +145,7 @@ def _narrow_not(inner: Expr, known: Known) -> Known:
 
 
 def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
-    """x IN (list) is TRUE only for an x that equals one of the list's values."""
+    """Narrow by x IN (list), which is TRUE only for an x that equals a listed value."""
     numbers = [each.value for each in listed if isinstance(each, Literal) and each.value is not None]
     if value.type.ordered_number and numbers and len(numbers) == sum(not _is_null(each) for each in listed):
         ends = [each for each in numbers if isinstance(each, int | float)]
@@ -152,19 +154,19 @@ def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
 
 
 MOST_EXACT = 2**53
-"""Whole numbers up to it are doubles, and no others have the same double."""
+"""Every whole number up to this is a double, and shares it with no other whole number."""
 
 
 def double_of(expr: Expr) -> Call | None:
-    """The double of a column that is read as the digits of whole numbers; None of any other expression."""
+    """Return the double of a column that is read as digits of whole numbers; None for other expressions."""
     if not isinstance(expr, Column) or not expr.fact.wide:
         return None
     return call(FUNCTIONS["text_to_double"], expr)
 
 
 def _narrow_digits(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
-    """Digits that are one of these constants: the double lies between theirs. Nothing of any other expression, nor
-    where another number has the double of a constant."""
+    """Narrow the double of digits that equal one of these constants to the constants' range. Adds nothing for other
+    expressions, or if another number has the same double as a constant."""
     double = double_of(value)
     if double is None:
         return known
@@ -175,7 +177,7 @@ def _narrow_digits(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known
 
 
 def _digits_value(expr: Expr) -> int:
-    """The number of constant digits; one that is too large to be exact of any other expression."""
+    """Return the number of constant digits; for other expressions, one that is too large to be exact."""
     digits = expr.value if isinstance(expr, Literal) and isinstance(expr.value, str) else ""
     return int(digits) if digits.removeprefix("-").isdecimal() else MOST_EXACT
 
@@ -185,7 +187,7 @@ def _is_null(expr: Expr) -> bool:
 
 
 def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Known:
-    """A comparison is TRUE only where neither side is NULL and each lies on its side of the other's range."""
+    """Narrow by a comparison, TRUE only if neither side is NULL and each lies on its side of the other's range."""
     if name == "ne" or not (left.type.ordered_number and right.type.ordered_number):
         known = _learn(_learn(known, left, None), right, None)
         return known if name == "ne" else _narrow_digits(right, (left,), _narrow_digits(left, (right,), known))
@@ -195,13 +197,13 @@ def _narrow_comparison(name: str, left: Expr, right: Expr, known: Known) -> Know
 
 
 def _limit_of_fact(name: str, kind: Type, other: Fact, other_kind: Type) -> Fact:
-    """What holds of a value that compares so with some value of the fact `other`."""
+    """Return the fact of a value that compares this way with some value of the fact `other`."""
     held = Fact(_limit(name, kind, other.range, other_kind))
     return held if other.meant is None else held.meaning(_limit(name, kind, other.meant, other_kind))
 
 
 def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval:
-    """Where a value lies that compares so with some value of `other`."""
+    """Return the range of a value that compares this way with some value of `other`."""
     whole = kind.discrete
     step = 1 if whole and other_kind.discrete else 0  # x < 5 is x <= 4 between integers
     upper: Number = INFINITY
@@ -219,7 +221,7 @@ def _limit(name: str, kind: Type, other: Interval, other_kind: Type) -> Interval
 
 
 def _float_below(value: Number) -> float:
-    """The value as a float, or the float just below it."""
+    """Return the value as a float, or the float just below it."""
     near = float(value)
     return near if near <= value else math.nextafter(near, -INFINITY)
 
@@ -230,7 +232,7 @@ def _float_above(value: Number) -> float:
 
 
 def _learn(known: Known, expr: Expr, limit: Fact | None, *, nullable: bool = False) -> Known:
-    """The expression is not NULL and, unless None, lies in `limit`. Literals have nothing to be learned of."""
+    """Add that the expression is not NULL and, unless None, lies in `limit`. Literals have no facts to add."""
     if isinstance(expr, Literal):
         return known
     before = known.get(expr, Fact())

@@ -1,11 +1,11 @@
-"""Several queries of one relation that differ in WHERE, or in whether they are by groups, as one query: what WHERE says
-of each becomes the condition of its aggregates, as FILTER has it, and groups and their total are two grouping sets.
+"""Merging of queries over one relation that differ in WHERE, or in whether they are grouped. Each WHERE becomes the
+condition of its aggregates, as with FILTER; groups and their total become two grouping sets.
 
-The result is a query like any other, of which everything is derived anew. Its groups' exact values are those of the
-queries themselves where all groups are public and no unit has a limit of rows: an aggregate leaves out rows whose
-argument is NULL, and the argument is NULL but where the condition is TRUE, which is where WHERE lets a row pass. A
-total is that of all groups, where each row is in one: what no list has is in one more group, which is not shown.
-Whoever merges sees to groups and limits.
+The merged query is like any other: everything is derived for it from the start. Its groups' exact values are those of
+the original queries if all groups are public and units have no contribution bounds on rows: an aggregate ignores rows
+whose argument is NULL, and the argument is not NULL only where the condition is TRUE, which is where WHERE passes a
+row. A total is the sum of all groups if each row is in one: unlisted values are in one more group, which is not shown.
+The caller checks groups and bounds.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ _ONE = Literal(1, Type.INTEGER)
 
 @dataclass(frozen=True)
 class MergedQuery:
-    """One query in the place of several. `slots`: of each of them those of this one that have its aggregates'
-    values."""
+    """One query replacing several. `slots`: for each of them, the slots of this query with its aggregates' values."""
 
     query: Query
     slots: tuple[tuple[Slot, ...], ...]
     levels: tuple[tuple[int, ...], ...] = ()
-    """Of each of them its grouping set, where these differ."""
+    """For each of them its grouping set, if these differ."""
     added: tuple[bool, ...] = ()
-    """Of each key whether it has a group that none of them has."""
+    """For each key, whether it has a group that none of them has."""
 
     def places(self, member: int) -> list[int]:
-        """Where the aggregates of a member stand among this one's."""
+        """Return the positions of a member's aggregates among this query's."""
         return [slot.index - len(self.query.plan.keys) for slot in self.slots[member]]
 
     def finish(self, member: int, query: Query) -> Finish:
-        """What a query with the plan of a member does with its values, of the values of this one."""
+        """Return the finish of a query with a member's plan, over the values of this query."""
         own = query.slots[len(query.plan.keys) :]
         moved: dict[Expr, Slot] = dict(zip(own, self.slots[member], strict=True))
         finish = _moved(query.finish, moved)
@@ -50,7 +49,7 @@ class MergedQuery:
         return replace(finish, having=_all_of(terms)) if self.levels else finish
 
     def _of_level(self, member: int) -> list[Expr]:
-        """Which rows are a member's own."""
+        """Return the conditions of a member's own rows."""
         if not self.levels:
             return []
         level = self.levels[member]
@@ -61,9 +60,9 @@ class MergedQuery:
 
 
 def merged(queries: Sequence[Query]) -> MergedQuery | None:
-    """One query in the place of these; None where they are not of one relation and the same groups, or an aggregate is
-    none that adds up over rows."""
-    keyed = max(queries, key=lambda each: bool(each.plan.keys))  # the first that is by groups
+    """Return one query replacing these; None if their relations or groups differ, or an aggregate is not additive over
+    rows."""
+    keyed = max(queries, key=lambda each: bool(each.plan.keys))  # the first with groups
     first = keyed.plan
     bases = [_base(each.plan.input) for each in queries]
     if any(base != bases[0][0] for base, _ in bases) or not all(_groups_alike(each, first) for each in queries):
@@ -82,7 +81,7 @@ def merged(queries: Sequence[Query]) -> MergedQuery | None:
 
 
 def _in_levels(joint: MergedQuery, plans: Sequence[Aggregate]) -> MergedQuery:
-    """The query with two grouping sets, where some are by groups and others of all rows."""
+    """Return the query with two grouping sets if some queries are grouped and others are totals."""
     plan = joint.query.plan
     levels = tuple(tuple(range(len(each.keys))) for each in plans)
     if all(len(level) == len(plan.keys) for level in levels):
@@ -94,7 +93,7 @@ def _in_levels(joint: MergedQuery, plans: Sequence[Aggregate]) -> MergedQuery:
 
 
 def _with_the_rest(key: GroupKey) -> GroupKey:
-    """The key with a group for every row: those of no listed value are in that of NULL."""
+    """Return the key with a group for every row: unlisted values are in the group of NULL."""
     values = key.values or ()
     return replace(key, values=values if None in values else (*values, None), listed=True)
 
@@ -102,8 +101,8 @@ def _with_the_rest(key: GroupKey) -> GroupKey:
 def _slots(
     queries: Sequence[Query], own: Sequence[Sequence[Expr]], keys: int
 ) -> tuple[dict[Aggregation, Slot], list[tuple[Slot, ...]]]:
-    """The aggregates of all, each over the rows of its own terms alone, with their slots, behind those of the keys; and
-    the slots of each query."""
+    """Return all aggregates, each restricted to rows that satisfy its own query's terms, with their slots after those
+    of the keys; and the slots of each query."""
     aggregates: dict[Aggregation, Slot] = {}
     members = []
     for query, terms in zip(queries, own, strict=True):
@@ -115,20 +114,20 @@ def _slots(
 
 
 def _groups_alike(query: Query, first: Aggregate) -> bool:
-    """Whether it is of the same groups, of which there are some, or of all rows, and all that it asks adds up."""
+    """Return whether the query has the same nonempty groups, or is a total, and all its aggregates are additive."""
     apart = all(key.values and key.shown is None and key.together is None for key in first.keys)
-    total = not query.plan.keys and apart  # a total is one of two grouping sets, which are of all combinations
+    total = not query.plan.keys and apart  # a total is one of two grouping sets, which have all combinations
     plain = (total or query.plan.keys == first.keys) and not query.plan.sets and not query.stages
     return plain and all(map(_adds_up, query.plan.aggregations))
 
 
 def _adds_up(each: Aggregation) -> bool:
-    """Whether it is made of sums over rows of the argument, with no words of its own."""
+    """Return whether it is made of sums over rows of the argument, without options of its own."""
     return bool(each.kind.moments) and each.epsilon is None and each.per_unit is None and not each.of_units
 
 
 def _base(source: Source) -> tuple[Source, list[Expr]]:
-    """A relation without the conditions on top, and these."""
+    """Return a relation without its top conditions, and these conditions."""
     terms: list[Expr] = []
     while isinstance(source, Filter):
         terms = [*conjuncts(source.predicate), *terms]
@@ -141,7 +140,7 @@ def _all_of(terms: Sequence[Expr]) -> Expr:
 
 
 def _where(each: Aggregation, terms: Sequence[Expr]) -> Aggregation:
-    """The aggregate over those rows alone for which all terms are TRUE."""
+    """Restrict the aggregate to rows for which all terms are TRUE."""
     if not terms:
         return each
     value = _ONE if each.argument is None else each.argument
@@ -150,11 +149,11 @@ def _where(each: Aggregation, terms: Sequence[Expr]) -> Aggregation:
 
 def _made(name: str, *args: Expr) -> Expr:
     found = call(FUNCTIONS[name], *args)
-    assert found is not None  # conditions are boolean, and NULL is of any type
+    assert found is not None  # conditions are boolean, and NULL has any type
     return found
 
 
-# What reads the values.
+# Expressions over the values.
 
 
 def _moved(finish: Finish, moved: Mapping[Expr, Slot]) -> Finish:

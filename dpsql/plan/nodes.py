@@ -1,7 +1,7 @@
-"""Relational operators below an aggregation: where people's rows come from. Frozen; run by executors.
+"""Relational operators below an aggregation: the source of private rows. Frozen; run by executors.
 
 Every column of a plan is a `Column` that names its table's place in the query (`table`), so that an expression means
-the same wherever it stands above the node that makes the column.
+the same everywhere above the node that makes the column.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dpsql.schema.columns import TableSchema
 from dpsql.schema.frozen import dataclass
 
 Pair = tuple[Expr, Expr]
-"""Expressions over the left and the right side that are to be equal."""
+"""Expressions over the left and the right side that must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All rows of a table, declared bounds enforced on every cell; without those that its source drops because of their
-    cells, where it can drop any. `name` is its place in the query."""
+    """All rows of a table, with every cell clipped to declared bounds; without rows that the source drops because of
+    their cells, if it can drop any. `name` is its place in the query."""
 
     table: TableSchema
     name: str = ""
     shown: str = field(default="", compare=False)
-    """Its name beside other tables, for messages."""
+    """Its name next to other tables, for messages."""
 
     def __str__(self) -> str:
         public = "public " if self.table.public else ""
@@ -49,11 +49,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Rows of the left side beside those of the right side that are equal in every pair of `keys` (none: all).
+    """Pairs of left and right rows that are equal in every pair of `keys` (none: all).
 
-    Where both sides hold people's rows, only rows of the same privacy unit come together, whatever the keys are.
-    `outer`: left rows without a match stay, with NULLs on the right. `matches`: a left row meets at most so many right
-    rows; 1 makes the join a lookup; None: no such limit is declared.
+    If both sides are private, only rows of the same privacy unit match, whatever the keys are. `outer`: left rows
+    without a match stay, with NULLs on the right. `matches`: maximum number of right rows that match a left row; 1
+    makes the join a lookup; None: no such limit is declared.
     """
 
     left: Source
@@ -62,7 +62,7 @@ class Join:
     outer: bool = False
     matches: int | None = None
     present: Column | None = None
-    """A column that the join makes: TRUE beside a match, else NULL."""
+    """A column that the join adds: TRUE for a match, otherwise NULL."""
 
     def __str__(self) -> str:
         kind = "left join" if self.outer else "join" if self.keys else "cross join"
@@ -73,10 +73,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The rows of `input` with one more boolean `column`: whether some row of `inner` is equal in every pair of `keys`
-    and meets the `condition` over both. Where both hold people's rows, only rows of the same privacy unit count.
+    """The rows of `input` with a boolean `column` (semi-join): whether some row of `inner` is equal in every pair of
+    `keys` and meets the `condition` over both. If both are private, only rows of the same privacy unit count.
 
-    `of_list`: as x IN (...), which is NULL for an x that is NULL, or unmatched beside a NULL in the list.
+    `of_list`: as x IN (...), which is NULL for an x that is NULL, or unmatched if the list contains a NULL.
     """
 
     input: Source
@@ -94,7 +94,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One input of a union and what each column of the union is over it."""
+    """One input of a union, with the expression of each column of the union over it."""
 
     input: Source
     outputs: tuple[Expr, ...]
@@ -102,8 +102,8 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """UNION ALL: the rows of every branch, one after the other. `alternatives`: a unit has rows in one branch alone, as
-    far as what is declared says; it is not relied upon."""
+    """UNION ALL: the rows of every branch, one after the other. `alternatives`: by declaration, each unit has rows in
+    only one branch; nothing relies on it."""
 
     branches: tuple[Branch, ...]
     columns: tuple[Column, ...]
@@ -115,10 +115,10 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class PerUnit:
-    """One row for each combination of `keys` inside each privacy unit, with exact aggregates of its rows. Public rows,
-    which are nobody's, are all taken together.
+    """One row for each combination of `keys` within each privacy unit, with exact aggregates of its rows. Public rows,
+    which have no unit, are aggregated together.
 
-    `columns` are those of the result: keys first. `alone`: the unit is itself the only key, so it has one row at most.
+    `columns` are those of the result: keys first. `alone`: the unit is the only key, so it has at most one row.
     """
 
     input: Source
@@ -135,11 +135,11 @@ class PerUnit:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The rows of `input` with more columns, one for each of `calls`: window functions over the rows of the row's own
-    privacy unit. Rows of a unit with more than `windows.MOST_ROWS` of them are left out.
+    """The rows of `input` with an added column for each of `calls`: window functions over the rows of the row's own
+    privacy unit. Rows of units with more than `windows.MOST_ROWS` rows are dropped.
 
-    `ties`: what tells rows apart that are equal in the order of a window, ascending, NULL first: every value of theirs
-    that the query reads. So rows that are still equal are interchangeable, and no position in a table enters.
+    `ties`: tie-breakers of rows that are equal in the order of a window, ascending, NULL first: all their values that
+    the query reads. So rows that remain equal are interchangeable, and no position in a table matters.
     """
 
     input: Source
@@ -155,10 +155,10 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """At most `most` rows of each privacy unit: the ones whose keyed hash of `compared` is least.
+    """At most `most` rows of each privacy unit: those with the least keyed hash of `compared`.
 
     `compared`: every value of the rows that the query reads, so that rows which are equal in all of them are
-    interchangeable, and no position in a table enters.
+    interchangeable, and no position in a table matters.
     """
 
     input: Source
@@ -173,7 +173,7 @@ Source = Scan | Filter | Join | Mark | Union | PerUnit | Windows | RowLimit
 
 
 def inputs_of(source: Source) -> tuple[Source, ...]:
-    """The sources that a node reads, the one that it follows first."""
+    """Return the sources that a node reads, its main input first."""
     if isinstance(source, Scan):
         return ()
     if isinstance(source, Join):
@@ -186,14 +186,14 @@ def inputs_of(source: Source) -> tuple[Source, ...]:
 
 
 def nodes_of(source: Source) -> Iterator[Source]:
-    """A source and every one below it."""
+    """Yield a source and every one below it."""
     yield source
     for each in inputs_of(source):
         yield from nodes_of(each)
 
 
 def exprs_of(node: Source) -> Iterator[Expr]:
-    """All that a node reads of the rows below it."""
+    """Yield all expressions that a node reads from the rows below it."""
     if isinstance(node, Filter):
         yield node.predicate
     elif isinstance(node, Join | Mark):
@@ -211,7 +211,7 @@ def exprs_of(node: Source) -> Iterator[Expr]:
 
 
 def scans_of(source: Source) -> Iterator[Scan]:
-    """Every table scan of a source, from left to right."""
+    """Yield every table scan of a source, from left to right."""
     if isinstance(source, Scan):
         yield source
     for each in inputs_of(source):
@@ -219,7 +219,7 @@ def scans_of(source: Source) -> Iterator[Scan]:
 
 
 def row_scans_of(source: Source) -> Iterator[Scan]:
-    """The scans whose rows a source has, those that it only asks about (the inner ones of marks) apart."""
+    """Yield the scans whose rows a source contains, without the inner ones of semi-joins."""
     if isinstance(source, Scan):
         yield source
     for each in inputs_of(source)[: 1 if isinstance(source, Mark) else None]:
@@ -227,13 +227,13 @@ def row_scans_of(source: Source) -> Iterator[Scan]:
 
 
 def scan_of(source: Source) -> Scan:
-    """The scan whose rows are people's: the first private one, or the first."""
+    """Return the first private scan, or the first scan."""
     scans = list(scans_of(source))
     return next((scan for scan in scans if not scan.table.public), scans[0])
 
 
 def filters_of(source: Source) -> tuple[Expr, ...]:
-    """The predicates that hold for every row of a source, innermost first."""
+    """Return the predicates that hold for every row of a source, innermost first."""
     if isinstance(source, Filter):
         return (*filters_of(source.input), source.predicate)
     if isinstance(source, Join):

@@ -1,5 +1,5 @@
-"""What a text asks of privacy: the options of WITH DIFFERENTIAL_PRIVACY, and the named arguments of an aggregate, as
-data. `dpsql.sql.syntax.options` reads and checks them."""
+"""Privacy options of a text: WITH DIFFERENTIAL_PRIVACY, and the named arguments of an aggregate, as data.
+`dpsql.sql.syntax.options` reads and checks them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.schema.intervals import Interval
 
 
 class GroupSelection(StrEnum):
-    """How it is decided which groups are shown."""
+    """Method of partition selection."""
 
     PUBLIC_GROUPS = "PUBLIC_GROUPS"
     LAPLACE_THRESHOLD = "LAPLACE_THRESHOLD"
@@ -23,16 +23,16 @@ class GroupSelection(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """How a cell shows an aggregate together with its noise interval."""
+    """Format of a cell with an aggregate and its noise interval."""
 
     JSON = "JSON"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a WITH DIFFERENTIAL_PRIVACY clause says; None where it is silent.
+    """Options of a WITH DIFFERENTIAL_PRIVACY clause; None if missing.
 
-    `places` holds where each value stands in the text; it is no part of what is compared.
+    `places` has the position of each value in the text, and does not take part in comparisons.
     """
 
     epsilon: Fraction | None = None
@@ -48,7 +48,7 @@ class Options:
 
 @dataclass(frozen=True)
 class AggregateOptions:
-    """The named arguments of one aggregate; None for those it does not have."""
+    """Named arguments of one aggregate; None if missing."""
 
     contribution_bounds_per_row: Interval | None = None
     contribution_bounds_per_group: Interval | None = None

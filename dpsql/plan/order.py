@@ -1,5 +1,5 @@
-"""Orders of released groups: by expressions, then by key ascending with NULL last, so that no order of the data
-shows."""
+"""Orders of released groups: by expressions, then by key ascending with NULL last, so that no order of the data is
+revealed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dpsql.plan.expressions import Array, Vector
 
 
 def order_of(terms: Sequence[tuple[Vector, bool, bool]], keys: Sequence[Vector], size: int) -> NDArray[np.int64]:
-    """The positions 0..size-1 sorted by terms (vector, descending, nulls first), ties by the keys."""
+    """Return the positions 0..size-1 sorted by terms (vector, descending, nulls first), ties by the keys."""
     by = [*terms, *((key, False, False) for key in keys)]
     columns = [column for term in by for column in _sort_columns(*term)]
     return np.lexsort(tuple(reversed(columns))) if columns else np.arange(size)
 
 
 def _sort_columns(vector: Vector, descending: bool, nulls_first: bool) -> tuple[Array, Array]:
-    """NULLs first or last, then the values; text by code point."""
+    """Return sort columns: NULLs first or last, then the values; text by code point."""
     values = vector.values
     if values.dtype == object:
-        cells = values.tolist()  # Python sorts its own faster than NumPy does, be they few or many
+        cells = values.tolist()  # Python sorts its own objects faster than NumPy, whether few or many
         ranks = {cell: rank for rank, cell in enumerate(sorted(set(cells)))}
         values = np.array([ranks[cell] for cell in cells], dtype=np.int64)
     elif values.dtype == np.bool_:

@@ -1,10 +1,9 @@
-"""What earlier releases of the same statement will have shown, in the plan of a later one.
+"""Answers of prior releases of the same statement, in the plan of a later one.
 
-A value stands in a plan as a column of no table (`EARLIER`), of which nothing is known but its type, and a list as a
-public table of which nothing is known but how many rows it has at most, and which keys it is cut to. Proof that no fact
-is narrowed by what they come to be: whatever is derived of a column without facts holds for every value that it can
-have, and while a plan is made there is no value. `filled` puts values into what an engine is asked to run, and into
-nothing that losses, reaches, shares or designs are made of.
+A value is a column of no table (`EARLIER`) without facts but its type. A list is a public table without facts but its
+maximum number of rows and the keys to which it is cut. Proof that their later contents narrow no fact: everything
+derived for a column without facts holds for every possible value, and no value exists during planning. `filled` inserts
+values into the engine's plan, and into nothing that losses, sensitivities, shares or designs are made of.
 """
 
 from __future__ import annotations
@@ -20,44 +19,43 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import EVERYTHING, Interval
 
 VERSION = "\0earlier"
-"""The version of a table of which an earlier release shows the rows. No owner can write it."""
+"""Version of a table with the rows of a prior release. No owner can write it."""
 MOST_LISTED = 1_000_000
-"""Rows of a list that IN looks in."""
+"""Maximum number of rows of a list in IN."""
 
 Values = Mapping[Column, Literal]
 Some = TypeVar("Some")
 
 
 def value_column(name: str, kind: Type, written: str) -> Column:
-    """A value that an earlier release will show: anything of its type, or NULL. written: its sub-query."""
+    """Return a column for a value of a prior release: anything of its type, or NULL. written: its sub-query."""
     known = Fact(value_range(ColumnSchema(name, kind)), nullable=True, whole=kind.discrete)
     return Column(name, kind, known.meaning(EVERYTHING) if kind.temporal else known, EARLIER, written)
 
 
 def is_earlier(expr: object) -> bool:
-    """Whether an expression is a value of an earlier release."""
+    """Return whether an expression is a value of a prior release."""
     return isinstance(expr, Column) and expr.table == EARLIER
 
 
 def reads_earlier(expr: Expr) -> bool:
-    """Whether an expression reads a value of an earlier release."""
+    """Return whether an expression reads a value of a prior release."""
     return any(map(is_earlier, columns(expr)))
 
 
 def is_shown(table: TableSchema) -> bool:
-    """Whether a table's rows are those that an earlier release shows."""
+    """Return whether a table's rows are those of a prior release."""
     return table.public and table.version == VERSION
 
 
 def filled(thing: Some, values: Values) -> Some:
-    """A plan, or a part of one, with values in the place of columns that stand for them: the same object where it has
-    none."""
+    """Return a plan, or a part of one, with values replacing their columns; the same object if it has none."""
     return thing if not values else _filled(thing, values)
 
 
 _WHOLE = (TableSchema, ColumnSchema, Function, AggregateFunction, Interval, type)
 _CELLS = frozenset({float, int, str, bool, type(None)})
-"""What public lists and edges are made of, which may be many."""
+"""Types in public lists and edges, which may be long."""
 
 
 def _filled(thing: Any, values: Values) -> Any:
@@ -76,7 +74,7 @@ def _filled(thing: Any, values: Values) -> Any:
 
 
 def values_in(thing: object) -> frozenset[Column]:
-    """The values of earlier releases that a plan, or a part of one, reads."""
+    """Return the values of prior releases that a plan, or a part of one, reads."""
     if isinstance(thing, Call | Column):
         return frozenset(filter(is_earlier, columns(thing)))
     if isinstance(thing, tuple):
@@ -87,7 +85,7 @@ def values_in(thing: object) -> frozenset[Column]:
 
 
 def tried_with(thing: Some) -> Some:
-    """A plan, or a part of one, with a value of its type in the place of each that is still to come, to be tried."""
+    """Return a plan, or a part of one, with a value of its type for each missing value, for a dry run."""
     return filled(thing, {each: Literal(_TRIED[each.type], each.type) for each in values_in(thing)})
 
 
@@ -103,10 +101,11 @@ _TRIED: Mapping[Type, Key] = {
 
 @dataclass(frozen=True)
 class Input:
-    """What a later release reads of earlier ones: `sql` over their relations, those that it `reads`, and public tables.
-    `written`: its words in the text.
+    """Input of a later release from prior ones: `sql` over public tables and the relations that it `reads`. `written`:
+    its text in the query.
 
-    It is a value (`column`), or the rows of a public table (`table`)."""
+    It is a value (`column`), or the rows of a public table (`table`).
+    """
 
     name: str
     sql: str
@@ -118,7 +117,7 @@ class Input:
 
     @property
     def what(self) -> Column | TableSchema:
-        """That which it is."""
+        """The column or the table."""
         what = self.table if self.column is None else self.column
-        assert what is not None  # it is one of the two
+        assert what is not None  # one of the two is set
         return what

@@ -1,4 +1,4 @@
-"""The plan of a query: frozen relational operators up to `Aggregate`, and what is done with the noisy rows afterwards.
+"""The plan of a query: frozen relational operators up to `Aggregate`, and the post-processing of the noisy rows.
 
 `bind` makes a `Query(plan, finish)`. Everything below and at `Aggregate` is private; `Finish` sees released values
 only.
@@ -17,18 +17,18 @@ from dpsql.schema.columns import MOST_KEYS, Key
 from dpsql.schema.frozen import dataclass
 
 MOST_DERIVED_CELLS = 10_000
-"""Public groups that nobody listed (booleans, bounded integers) are all shown only up to so many."""
+"""Maximum number of public groups that nobody listed (booleans, bounded integers) for all of them to be shown."""
 MOST_TOGETHER = 100_000
-"""Rows of public tables that several keys stand in together; of more, all combinations of the keys' values are groups,
-as far as they are few enough."""
+"""Maximum number of rows of public tables with correlated keys; with more, all combinations of the keys' values are
+groups, if they are few enough."""
 MOST_AGGREGATES = 100
-"""Different ones of one query, which share its epsilon."""
+"""Maximum number of different aggregates of one query, which share its epsilon."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedKey:
-    """The values of a key that an earlier release will have shown: those of `expr` over a `source` of public rows;
-    `present`: NULL is none of them."""
+    """Values of a key from a prior release: those of `expr` over a `source` of public rows; `present`: NULL is
+    excluded."""
 
     source: Source
     expr: Expr
@@ -37,8 +37,8 @@ class ReleasedKey:
 
 @dataclass(frozen=True, slots=True)
 class CorrelatedKey:
-    """What a key is in the rows of public tables in which several keys stand, each row once and in ascending order:
-    the place of its value among its own, by row. Keys of one `number` are of the same rows."""
+    """A key of correlated keys from rows of public tables, each row once and in ascending order: `places` has, by row,
+    the position of its value in the key's list. Keys of one `number` have the same rows."""
 
     number: int
     places: tuple[int, ...] = field(repr=False)
@@ -46,12 +46,12 @@ class CorrelatedKey:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """One GROUP BY term. `values` is its public list of groups, None where the values are themselves private.
+    """One GROUP BY term. `values` is its public list of groups, None if the values are private.
 
-    With `listed` that list is the owner's own, of a bare column: a value outside it counts as NULL where NULL is
-    listed, and is left out where it is not. With `shown` its values are still to come, at most so many as there are
-    `values`, which stand for them until then. With `together` there are only those combinations with other keys that
-    public rows have."""
+    With `listed`, that list is the owner's, for a bare column: other values count as NULL if NULL is listed, and are
+    dropped otherwise. With `shown`, its values come from a prior release; until then, `values` are placeholders for at
+    most as many. With `together`, only combinations with other keys in public rows exist.
+    """
 
     expr: Expr
     values: tuple[Key, ...] | None
@@ -78,16 +78,16 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Keys that are counted through together, by their places: one alone, or those of the same public rows. `cells`:
-    how many combinations of their values there are."""
+    """Keys that are enumerated together, by position: a single key, or correlated keys. `cells`: number of combinations
+    of their values."""
 
     keys: tuple[int, ...]
     cells: int
 
 
 def axes_of(keys: Sequence[GroupKey]) -> tuple[Axis, ...]:
-    """The axes of keys, in the order of the first key of each. Groups are all combinations of these, the last axis
-    changing fastest. Raises ValueError for keys that say to be of the same rows and are not."""
+    """Return the axes of keys, in the order of the first key of each. Groups are all combinations of these, the last
+    axis changing fastest. Raises ValueError for correlated keys with different numbers of rows."""
     together: dict[object, list[int]] = {}
     for place, key in enumerate(keys):
         together.setdefault(("alone", place) if key.together is None else key.together.number, []).append(place)
@@ -102,7 +102,7 @@ def _cells_of(keys: Sequence[GroupKey]) -> int:
 
 
 def number_of_cells(keys: Sequence[GroupKey]) -> int:
-    """How many groups keys with public values have."""
+    """Return the number of groups of keys with public values."""
     cells, counted = 1, set[int]()
     for key in keys:
         if key.together is None:
@@ -121,13 +121,14 @@ class Aggregate:
     keys: tuple[GroupKey, ...]
     aggregations: tuple[Aggregation, ...]
     sets: tuple[tuple[int, ...], ...] = ()
-    """Grouping sets, places of keys in ascending order; none: the rows are grouped by all keys."""
+    """Grouping sets, as positions of keys in ascending order; none: the rows are grouped by all keys."""
     apart: bool = False
-    """The sets, all keys and none, were asked for apart: neither is to have more noise than it would have had so."""
+    """Whether the sets, all keys and none, come from separate queries: neither may get more noise than it would have
+    had separately."""
 
     @property
     def public_cells(self) -> int | None:
-        """How many groups the answer has when all keys are public and they are few enough to show; else None."""
+        """Number of groups of the answer, if all keys are public and they are few enough to show; otherwise None."""
         for key in self.keys:
             if key.values is None:
                 return None
@@ -152,7 +153,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One ORDER BY term. NULLs go last unless said otherwise."""
+    """One ORDER BY term. NULLs are last by default."""
 
     expr: Expr
     descending: bool = False
@@ -164,7 +165,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """HAVING, ORDER BY, LIMIT, OFFSET, DISTINCT and the SELECT list, all over noisy values: free post-processing."""
+    """HAVING, ORDER BY, LIMIT, OFFSET, DISTINCT and the SELECT list over noisy values: free post-processing."""
 
     outputs: tuple[Output, ...]
     having: Expr | None = None
@@ -185,10 +186,10 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A SELECT over the rows that the stage before it (or the finish) has made: free post-processing.
+    """A SELECT over the rows of the previous stage (or the finish): free post-processing.
 
-    Expressions of `where`, `keys` and aggregate arguments read `Slot(i)`, column i of those rows; the finish reads
-    keys first and then aggregates where the stage is `grouped`, else the columns themselves.
+    Expressions of `where`, `keys` and aggregate arguments read `Slot(i)`, column i of those rows. The finish reads keys
+    first and then aggregates if the stage is `grouped`, otherwise the columns.
     """
 
     where: Expr | None
@@ -199,7 +200,7 @@ class Stage:
 
     @property
     def body(self) -> str:
-        """What it does, after the word SELECT."""
+        """Its SQL after the word SELECT."""
         parts = ["over the released rows"]
         parts += [f"where {self.where}"] if self.where is not None else []
         if self.grouped:
@@ -221,7 +222,7 @@ class Query:
     slots: tuple[Slot, ...]
     stages: tuple[Stage, ...] = ()
     computed_from: frozenset[str] = frozenset()
-    """Public tables, by folded name, of which constants of the plan were computed: they need not stand in it."""
+    """Public tables, by folded name, that constants of the plan were computed from: the plan need not contain them."""
 
     @property
     def divides(self) -> bool:
@@ -231,20 +232,20 @@ class Query:
 
     @property
     def compares(self) -> bool:
-        """Whether conditions on answers choose rows."""
+        """Whether conditions on answers select rows."""
         conditions = (self.finish.having, *(one for each in self.stages for one in (each.where, each.finish.having)))
         return any(each is not None for each in conditions)
 
 
 def format_plan(query: Query) -> str:
-    """The plan as text, outermost first: the golden text of the tests and the heart of EXPLAIN."""
+    """Return the plan as text, outermost first: the golden text of the tests and the heart of EXPLAIN."""
     lines = [*(str(stage) for stage in reversed(query.stages)), str(query.finish), str(query.plan)]
     head = ["  " * depth + line for depth, line in enumerate(lines)]
     return "\n".join([*head, *_tree(query.plan.input, len(lines))])
 
 
 def _tree(source: Source, depth: int) -> list[str]:
-    """A source and its inputs, a level further in each."""
+    """Return the lines of a source and its inputs, indented by depth."""
     lines = ["  " * depth + str(source)]
     for each in inputs_of(source):
         lines += _tree(each, depth + 1)

@@ -16,15 +16,15 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True)
 class ReleaseColumn:
-    """A column of a release as SQL above reads it: an output of its query, as it is shown. `wide`: a sum of whole
-    numbers that stands inside an expression, which DuckDB computes in 128 bits."""
+    """A column of a release in post-processing SQL: a shown output of its query. `wide`: a sum of whole numbers inside
+    an expression, which DuckDB computes in 128 bits."""
 
     name: str
     type: Type
     output: int
     wide: bool = False
     digits: bool = False
-    """Whether its numbers are those of a column that is read as digits."""
+    """Whether its numbers come from a column that is read as digits."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class ReleasePlan:
 
     @property
     def most(self) -> int | None:
-        """How many rows it shows at most, by its text; None where its groups are private, and no LIMIT says it."""
+        """Maximum number of rows of its answer, by its text; None for private groups without LIMIT."""
         cells, limit = self.query.plan.public_cells, self.query.finish.limit
         known = [each for each in (cells, limit) if each is not None]
         return min(known) if known else None
 
     @property
     def least(self) -> int:
-        """How many rows it shows at least, by its text."""
+        """Minimum number of rows of its answer, by its text."""
         finish = self.query.finish
         cuts = finish.having is not None or finish.limit is not None or finish.offset or finish.distinct
         if cuts or self.query.stages or self.query.plan.sets:
@@ -69,7 +69,7 @@ class ReleasePlan:
 
 
 def handed(parameters: tuple[tuple[str, Literal], ...]) -> dict[str, Any]:
-    """Parameters as SQL over answers is handed them."""
+    """Return parameters as passed to post-processing SQL."""
     shown = {Type.DATE: date_of, Type.TIMESTAMP: timestamp_of}
     return {
         name: literal.value

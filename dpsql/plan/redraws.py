@@ -1,4 +1,4 @@
-"""What noise does to SQL over answers: which of its columns can be told again from noise that is drawn anew."""
+"""Propagation of noise through post-processing SQL: the columns that can be simulated from redrawn noise."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dpsql.schema.frozen import dataclass
 
 @dataclass(frozen=True)
 class Noise:
-    """How a value depends on the noise of what was released.
+    """Dependence of a value on the noise of released values.
 
-    `leaves`: the released columns, (relation, name), that it is made of. `known`: there is no noise in it. `smooth`:
-    made of them by sums, products and quotients of values away from 0 alone, so that noise drawn anew says how far it
-    may be off. `single`: in each row a monotone function of one released value, so that the ends of its interval are
-    those of this one. `column`: which columns of the relations at hand it passes on as they are."""
+    `leaves`: released columns, (relation, name), that it is computed from. `known`: it has no noise. `smooth`: computed
+    from them only by sums, products and quotients of values away from 0, so that redrawn noise gives its error.
+    `single`: in each row a monotone function of one released value, so that the ends of that value's interval give its
+    own. `column`: columns of input relations that it copies.
+    """
 
     known: bool = False
     smooth: bool = False
@@ -21,7 +22,7 @@ class Noise:
     column: frozenset[int] = frozenset()
 
     def computed(self, *, single: bool = True, smooth: bool = True) -> Noise:
-        """What is computed of it, which is no column any more."""
+        """Return the noise of a value computed from it, which is no longer a column."""
         return Noise(
             self.known, self.known or (self.smooth and smooth), self.known or (self.single and single), self.leaves
         )
@@ -29,13 +30,13 @@ class Noise:
 
 KNOWN = Noise(known=True, smooth=True, single=True)
 ROUGH = Noise()
-"""What could be anything: a rank, a maximum, a choice by values with noise."""
+"""A value with arbitrary dependence: a rank, a maximum, a choice by noisy values."""
 
 
 @dataclass(frozen=True)
 class RedrawStatement:
-    """SQL over answers, written once more for many runs in one: each relation has a column `RUN`, and so has what it
-    gives, before its own columns. `columns`: what noise does to each of these."""
+    """SQL over answers, rewritten for many runs in one: each relation has a column `RUN`, and the result has it before
+    its own columns. `columns`: the noise of each of these."""
 
     sql: str
     columns: tuple[Noise, ...]
@@ -43,4 +44,4 @@ class RedrawStatement:
 
 RUN = "__run"
 RUNS = "__runs"
-"""The relation of their numbers."""
+"""Relation of run numbers."""

@@ -1,4 +1,4 @@
-"""How long texts are at most: those that expressions come to, and those that functions read."""
+"""Maximum lengths of texts: of expressions, and of texts that functions read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dpsql.schema.memoization import remembered
 
 
 def longest(expr: Expr, stored: int = UNBOUNDED) -> int:
-    """The most characters of a text; `stored` where nothing is declared of a stored one. 0 for other types."""
+    """Return the maximum number of characters of a text; `stored` for a stored one without a declared limit. 0 for
+    other types."""
     if isinstance(expr, Call):
         return _longest_of(expr) if expr.type is Type.TEXT else 0
     if expr.type is not Type.TEXT or (isinstance(expr, Literal) and expr.value is None):
@@ -22,20 +23,20 @@ def longest(expr: Expr, stored: int = UNBOUNDED) -> int:
 
 
 def size_of(expr: Expr, characters: int) -> Size:
-    """What is known of an argument that has at most so many characters."""
+    """Return the size of an argument with at most this many characters."""
     constant = expr.value if isinstance(expr, Literal) else None
     upper = unfiltered(expr).range.upper if expr.type is Type.INTEGER else math.inf
     return Size(characters, upper, constant)
 
 
 def reading_limit(function: Function, place: int) -> int:
-    """Texts of more characters are NULL to a function, as its argument at a place."""
+    """Return the longest text that a function reads as its argument at a place; longer ones are NULL."""
     reads = function.reads
     return UNBOUNDED if reads is None else reads[min(place, len(reads) - 1)]
 
 
 def read_sizes(function: Function, args: Sequence[Expr], lengths: Sequence[int]) -> list[Size]:
-    """What is known of arguments, whose texts have at most so many characters, as a function reads them."""
+    """Return the sizes of arguments, with at most these many characters, as a function reads them."""
     return [
         size_of(arg, length if isinstance(arg, Literal) else min(length, reading_limit(function, place)))
         for place, (arg, length) in enumerate(zip(args, lengths, strict=True))
@@ -43,7 +44,7 @@ def read_sizes(function: Function, args: Sequence[Expr], lengths: Sequence[int])
 
 
 def made_length(function: Function, sizes: Sequence[Size], held: Fact) -> int:
-    """The most characters of a text that a function makes of arguments of such sizes."""
+    """Return the maximum number of characters of a text that a function makes from arguments of these sizes."""
     if function.length is None:
         most = LONGEST_TEXT
     elif function.reads is None:
@@ -61,6 +62,6 @@ def _longest_of(call: Call) -> int:
 
 
 def is_cut(call: Call, place: int) -> bool:
-    """Whether the argument at a place can be a text that is longer than a function reads, and so NULL to it."""
+    """Return whether the argument at a place can be a text longer than the function reads, and therefore NULL."""
     arg = call.args[place]
     return not isinstance(arg, Literal) and longest(arg) > reading_limit(call.function, place)

@@ -1,4 +1,4 @@
-"""Timestamps cut to a unit, inside expressions: by DATE_TRUNC, or by the first characters of a timestamp as text."""
+"""Timestamps cut to a unit inside expressions: by DATE_TRUNC, or by the first characters of a timestamp as text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dpsql.plan.expressions import Call, Expr, Literal, call, call_of
 from dpsql.plan.functions import FUNCTIONS
 
 _UNIT_OF_LENGTH = {4: "year", 7: "month", 10: "day", 13: "hour", 16: "minute", 19: "second"}
-"""Characters of YYYY-MM-DD HH:MM:SS -> the unit that these determine."""
+"""Characters of YYYY-MM-DD HH:MM:SS -> the unit that they determine."""
 
 
 def time_cuts(expr: Expr) -> set[Expr] | None:
-    """The times cut to a unit that an expression reads; None where it reads something else."""
+    """Return the times cut to a unit that an expression reads; None if it reads anything else."""
     if isinstance(expr, Literal):
         return set()
     if not isinstance(expr, Call):
@@ -23,8 +23,8 @@ def time_cuts(expr: Expr) -> set[Expr] | None:
 
 
 def unit_of_text(expr: Call) -> str | None:
-    """The unit that the first characters of a timestamp as text determine: LEFT(CAST(ts AS TEXT), 7) changes every
-    month. None for any other expression."""
+    """Return the unit determined by the first characters of a timestamp as text: LEFT(CAST(ts AS TEXT), 7) changes
+    every month. None for any other expression."""
     ends = [arg.value for arg in expr.args[1:] if isinstance(arg, Literal) and isinstance(arg.value, int)]
     written = expr.args[0] if len(ends) + 1 == len(expr.args) else None
     if not isinstance(written, Call) or written.function.name != "timestamp_to_text":
@@ -39,7 +39,8 @@ def unit_of_text(expr: Call) -> str | None:
 
 
 def cut_of_text(expr: Call) -> Call | None:
-    """The same characters of the timestamp cut to the unit that they determine; None for any other expression."""
+    """Return the same characters of the timestamp cut to the unit that they determine; None for any other
+    expression."""
     unit = unit_of_text(expr)
     written = expr.args[0] if unit is not None else None
     if not isinstance(written, Call):

@@ -1,6 +1,6 @@
-"""Outputs that are whole numbers whatever is released: counts, sums of whole numbers, and what is computed of them.
+"""Outputs that are whole numbers for all released values: counts, sums of whole numbers, and values computed from them.
 
-The fact follows from the text alone. SQL that DuckDB runs has it as DuckDB's own integer types.
+This follows from the text only. In DuckDB's SQL, they have DuckDB's integer types.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _CLOSED = frozenset(
         "least", "greatest", "clamp", "to_double", "to_float", "to_decimal",
     }
 )  # fmt: skip
-"""Functions whose value is a whole number where their arguments are."""
+"""Functions whose value is a whole number if their arguments are."""
 _ROUNDING = frozenset(
     {"floor", "ceil", "trunc", "round"}
     | {f"to_{sign}{size}" for sign in ("", "u") for size in ("tinyint", "smallint", "integer", "bigint")}
 )
-"""Functions whose value is a whole number."""
+"""Functions whose value is always a whole number."""
 _LARGEST = 2.0**53
-"""Real constants from here on stand for ranges of numbers."""
+"""Larger real constants stand for ranges of numbers."""
 _REAL = frozenset({"to_double", "to_float", "to_decimal"})
 
 
 def whole_type(expr: Expr, whole: AbstractSet[Slot] = frozenset()) -> Type | None:
-    """INTEGER for an expression that is a whole number whatever is released, and REAL where the text asks for a real
-    number by a cast or a constant; None for any other, and for one whose own type says all. whole: the aggregates that
-    are shown as whole numbers."""
+    """Return INTEGER for an expression that is a whole number for all released values, and REAL if the text has a cast
+    to a real number or a real constant; None for any other, or if its own type suffices. whole: the aggregates that are
+    shown as whole numbers."""
     if isinstance(expr, Literal) or expr.type not in (Type.INTEGER, Type.REAL):
         return None
     if expr.type is Type.INTEGER and not any(isinstance(part, Slot) and part in whole for part in walk(expr)):
@@ -59,7 +59,7 @@ def _whole_type(expr: Expr, whole: AbstractSet[Slot]) -> Type | None:
 
 
 def _type_of_constant(constant: Literal) -> Type | None:
-    """NULL is of any type."""
+    """Return the constant's type. NULL has any type."""
     if constant.value is None or constant.type is Type.INTEGER:
         return Type.INTEGER
     value = float(constant.value) if constant.type is Type.REAL else math.nan

@@ -1,8 +1,8 @@
-"""Window functions inside one privacy unit: one record each, found by name; and one of them with its window.
+"""Window functions within one privacy unit: one record each, found by name; and a function call with its window.
 
-A call is of the rows of one unit, in parts by `partition`, in the order of `order` and then of the tie-breakers of its
-node (`nodes.Windows`). RANK, DENSE_RANK and frames by RANGE take rows that are equal in `order` for one another's
-peers; everything else is of rows one by one.
+A call reads the rows of one unit, divided by `partition`, in the order of `order` and then of the tie-breakers of its
+node (`nodes.Windows`). RANK, DENSE_RANK and RANGE frames treat rows that are equal in `order` as peers; everything else
+works on single rows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.intervals import INFINITY, Interval
 
 MOST_ROWS = 1 << 22
-"""Rows of one unit that a window function is computed over: who has more has none there."""
+"""Maximum number of rows of a unit for window functions; units with more are dropped."""
 MOST_STEPS = 10**9
-"""Rows that LAG and LEAD, and frames by ROWS, may reach."""
+"""Maximum distance in rows of LAG, LEAD and ROWS frames."""
 MOST_RANGE = 2**61
-"""How far a frame by RANGE of whole numbers reaches: no sum with a number of +/- 2^62 leaves 64 bits."""
+"""Maximum distance of RANGE frames over whole numbers: no sum with a number of +/- 2^62 exceeds 64 bits."""
 MOST_BUCKETS = 10_000
-"""Of NTILE."""
+"""Maximum number of buckets of NTILE."""
 
 
 Facts = Callable[[Expr], Fact]
@@ -35,20 +35,20 @@ Facts = Callable[[Expr], Fact]
 
 @dataclass(frozen=True, eq=False)
 class WindowFunction:
-    """One window function. `family`: "place" is where a row stands among the others, "row" the value of another row,
+    """One window function. `family`: "place" is a row's position among the others, "row" the value of another row,
     "frame" an aggregate of the rows of a frame. `framed`: it has a frame."""
 
     name: str
     tag: str
-    """Its name in keys of questions, which stays for good: ledgers hold it."""
+    """Permanent name in keys of questions, which are stored in ledgers."""
     family: Literal["place", "row", "frame"]
     result: Callable[[Type], Type]
-    """The type of its values, from that of the argument (INTEGER where there is none)."""
+    """Type of its values, from the argument's (INTEGER without one)."""
     fact_of: Callable[[WindowCall, Facts], Fact]
-    """What is known of its values, from what is of the expressions that it reads."""
+    """Fact of its values, from the facts of the expressions that it reads."""
     framed: bool = False
     peers: bool = False
-    """Of "place": equal rows have equal places."""
+    """For "place": equal rows have equal places."""
 
     def __str__(self) -> str:
         return self.name
@@ -70,9 +70,9 @@ class WindowOrder:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """From `start` to `end`, both counted from the current row in the direction of the order: negative ones come before
-    it, 0 is the row itself, None the end of the part. By "rows", or by "range": the rows whose order value lies so far
-    from the current one's, its peers among them (days for dates, microseconds for timestamps)."""
+    """Rows from `start` to `end`, counted from the current row in the direction of the order: negative offsets precede
+    it, 0 is the row itself, None the end of the part. By "rows", or by "range": the rows whose order value is within
+    these distances of the current row's, including its peers (days for dates, microseconds for timestamps)."""
 
     kind: Literal["rows", "range"]
     start: int | float | None
@@ -80,7 +80,7 @@ class Frame:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether the current row need not be in it."""
+        """Whether the frame can exclude the current row."""
         return (self.start is not None and self.start > 0) or (self.end is not None and self.end < 0)
 
     def __str__(self) -> str:
@@ -98,8 +98,8 @@ WHOLE = Frame("rows", None, None)
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """One call. `partition`: what the rows of a unit are divided by; none: they are one part. `number`: how far LAG and
-    LEAD go, and how many parts NTILE makes. `ignore_nulls`: rows whose argument is NULL are passed over."""
+    """One call. `partition`: divides a unit's rows into parts; none: one part. `number`: distance of LAG and LEAD, and
+    number of parts of NTILE. `ignore_nulls`: rows whose argument is NULL are skipped."""
 
     function: WindowFunction
     argument: Expr | None = None
@@ -115,17 +115,17 @@ class WindowCall:
         return self.function.result(Type.INTEGER if self.argument is None else self.argument.type)
 
     def fact(self, facts: Facts = unfiltered) -> Fact:
-        """What is known of its values; facts: of what it reads."""
+        """Return the fact of its values; facts: returns the facts of its inputs."""
         return between_integers(self.function.fact_of(self, facts), self.type)
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether it numbers the rows of a unit 1, 2, 3 ..., no number twice."""
+        """Whether it numbers the rows of a unit 1, 2, 3 ..., without repetition."""
         return self.function.name == "ROW_NUMBER" and not self.partition
 
     @property
     def copies(self) -> tuple[Expr, ...]:
-        """Expressions of which each of its values is one; none where it computes new ones."""
+        """Expressions from which each of its values is copied; empty if it computes new ones."""
         if self.function.family != "row" and self.function.name not in ("MIN", "MAX"):
             return ()
         assert self.argument is not None  # these have one
@@ -134,7 +134,7 @@ class WindowCall:
         return (self.argument, *more)
 
     def exprs(self) -> Iterator[Expr]:
-        """All that it reads of rows."""
+        """Yield all expressions that it reads from rows."""
         yield from self.partition
         yield from (each.expr for each in self.order)
         yield from (each for each in (self.argument, self.default) if each is not None)
@@ -153,11 +153,11 @@ class WindowCall:
         return f"{self.function}({args}){nulls}{by}{order}{frame}"
 
 
-# What is known of their values.
+# Facts of their values.
 
 
 def _counted(least: int) -> Fact:
-    """Of a unit's rows: how many of them there are nobody has said."""
+    """Return the fact of a count of a unit's rows, whose number is undeclared."""
     return Fact(Interval(least, MOST_ROWS), nullable=False, whole=True).meaning(Interval(least, INFINITY))
 
 
@@ -170,7 +170,7 @@ def _share(_call: WindowCall, _facts: Facts) -> Fact:
 
 
 def _other_row(call: WindowCall, facts: Facts) -> Fact:
-    """The argument's, or the default's: NULL is the default where none is written."""
+    """Return the fact of the argument or the default, which is NULL if not given."""
     assert call.argument is not None  # LAG and LEAD have one
     held = facts(call.argument)
     if call.default is None:
@@ -227,7 +227,7 @@ WINDOWS: dict[str, WindowFunction] = {
 
 
 def window_named(name: str) -> WindowFunction:
-    """The record of a window function. Raises KeyError."""
+    """Return the record of a window function. Raises KeyError."""
     return WINDOWS[name]
 
 

@@ -1,4 +1,4 @@
-"""The aggregate functions of the language: one record each, found by name; and one of them with its arguments."""
+"""Aggregate functions: one record each, found by name; and an aggregate with its arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGGREGATES: dict[str, AggregateFunction] = {
 
 
 def aggregate_named(name: str) -> AggregateFunction:
-    """The record of an aggregate function. Raises KeyError."""
+    """Return the record of an aggregate function. Raises KeyError."""
     return AGGREGATES[name]
 
 
@@ -33,7 +33,7 @@ copyreg.pickle(AggregateFunction, _by_name)  # type: ignore[arg-type]  # its stu
 
 
 MOST_POINTS = 65_536
-"""Values are chosen among at most so many public ones."""
+"""Maximum number of public candidates from which a value is selected."""
 HALF = Fraction(1, 2)
 
 
@@ -41,31 +41,32 @@ HALF = Fraction(1, 2)
 class Aggregation:
     """One aggregate; `argument` is None for COUNT(*). `span` is its place in the text, for messages only.
 
-    `per_unit`: what one privacy unit adds to a group, its total or (for AVG) its own average, is clipped to that."""
+    `per_unit`: clip bounds of one privacy unit's contribution to a group: its total or (for AVG) its own average.
+    """
 
     kind: AggregateFunction
     argument: Expr | None
     span: Span | None = field(default=None, compare=False, hash=False)
     epsilon: Fraction | None = None
-    """Its own part of the query's epsilon, where the text gives it one."""
+    """Its share of the query's epsilon, if the text specifies one."""
     per_unit: Interval | None = None
     second: Expr | None = None
     """The x of an aggregate of two arguments (y, x)."""
     at: Fraction | None = None
-    """Which quantile, from 0 to 1; of APPROX_TOP_K how many values."""
+    """The quantile, from 0 to 1; for APPROX_TOP_K the number of values."""
     of_units: bool = False
-    """COUNT(DISTINCT) of the privacy unit itself: a unit adds one at most."""
+    """Whether it is COUNT(DISTINCT) of the privacy unit: a unit adds at most one."""
     values: tuple[Key, ...] | None = None
-    """The public values that MODE and APPROX_TOP_K choose among."""
+    """Public candidates of MODE and APPROX_TOP_K."""
 
     @property
     def word(self) -> str:
-        """What it is called in the text."""
+        """Its name in the text."""
         return self.kind.half_name if self.kind.half_name and self.at == HALF else self.kind.name
 
     @property
     def said_at(self) -> Fraction | None:
-        """Which quantile, or how many values, unless its name says it."""
+        """The quantile or number of values, unless implied by its name."""
         return self.at if self.word == self.kind.name else None
 
     def __str__(self) -> str:
@@ -79,15 +80,15 @@ class Aggregation:
 
     @property
     def exact_type(self) -> Type:
-        """The type of its exact values; COUNT(*) reads nothing."""
+        """Type of its exact values; COUNT(*) has no argument."""
         return self.kind.result(Type.INTEGER if self.argument is None else self.argument.type)
 
     def rebuilt(self, replaced: Mapping[Expr, Expr]) -> Aggregation:
-        """The aggregate with every part of its arguments that is named put in its place."""
+        """Return the aggregate with the named parts of its arguments replaced."""
         first, second = (None if each is None else rebuild(each, replaced) for each in (self.argument, self.second))
         return replace(self, argument=first, second=second)
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        """The expressions that are read of each row."""
+        """Expressions that it reads from each row."""
         return tuple(each for each in (self.argument, self.second) if each is not None)

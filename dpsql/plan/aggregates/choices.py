@@ -1,5 +1,5 @@
-"""Values that are chosen at random among people's rows: by rank (quantiles, and the least and the largest value, which
-are found where rows are exact), and by count (the most frequent ones)."""
+"""Values selected at random from private rows: by rank (quantiles, and minimum and maximum, which are exact over exact
+rows), and by count (the most frequent values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covariances, correlations and lines of regression: of two arguments (y, x), over the rows where neither is NULL."""
+"""Covariances, correlations and linear regressions of two arguments (y, x), over the rows where neither is NULL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _correlation(sums: NoisySums) -> tuple[Floats, Bools]:
 
 
 def _determination(sums: NoisySums) -> Found:
-    """R^2 is 1 where y does not vary, as in standard SQL; NULL where x does not."""
+    """Return R^2: 1 if y is constant, as in standard SQL; NULL if x is."""
     found, some = _correlation(sums)
     flat = (sums.count >= 1) & (sums.variance <= 0) & (sums.other_variance > 0)
     return np.where(flat, 1.0, found**2), some | flat
@@ -38,7 +38,7 @@ def _slope(sums: NoisySums) -> Found:
 
 
 def _intercept(sums: NoisySums) -> Found:
-    """The mean of y less the slope times the mean of x."""
+    """Return the mean of y minus the slope times the mean of x."""
     slope, some = _slope(sums)
     y, x = sums.centre + sums.half * sums.s / sums.n, sums.other_centre + sums.other_half * sums.t / sums.n
     return y - slope * x, some

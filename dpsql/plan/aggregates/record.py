@@ -1,4 +1,4 @@
-"""The record of an aggregate function, which says all that other rooms want to know of it."""
+"""The record of an aggregate function, with everything that other packages need to know about it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpsql.schema.intervals import EVERYTHING, Interval
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Found = tuple[Floats, Bools | None]
-"""Values, finite ones, and where there are any (None: everywhere)."""
+"""Finite values, and which of them are valid (None: all)."""
 Bounds = tuple[Floats, Floats]
 AT_LEAST_0 = Interval(0, EVERYTHING.upper)
 Solve = Callable[..., Bounds]
-"""(name of an equation in `accuracy.statistics`, letters of its moments, whether of a sample if it asks) -> ends, of
+"""(name of an equation in `accuracy.statistics`, letters of its moments, whether of a sample if relevant) -> ends, for
 values between -1 and 1."""
 
 
@@ -38,13 +38,14 @@ def _summable(kind: Type) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NoisySums:
-    """Noisy sums, shape (groups,) each: `rows`, of values less their `centre` (`total`), and of second moments: squares
-    as sums of 2 u^2 - 1. None where there is none, or where it is known without: the value is one only. `range` holds
-    the values, `half` is half its width.
+    """Noisy sums, each of shape (groups,): `rows`, sums of values minus their `centre` (`total`), and second moments:
+    squares as sums of 2 u^2 - 1. None for unused sums, and for sums known without noise because there is one possible
+    value. `range` contains the values; `half` is half its width.
 
-    With n rows and moments of u, the value from -1 to 1 between the ends of its range: s = sum u, q = sum u^2; t and r
-    are those of a second value v, and p = sum u v. What needs more rows than the noisy count says there are is NULL, or
-    (an average) the middle of its range; what cannot lie outside some range is held in it."""
+    With n rows and moments of u, the value scaled to -1..1 between the ends of its range: s = sum u, q = sum u^2; t and
+    r are the same for a second value v, and p = sum u v. Results that need more rows than the noisy count are NULL, or
+    (an average) the middle of the range. Results with a known range are clipped to it.
+    """
 
     rows: Floats | None
     total: Floats
@@ -58,16 +59,16 @@ class NoisySums:
     other_centre: float = 0.0
     other_half: float = 0.0
     empty_below: Floats | float = 1.0
-    """A noisy count below this is of no rows: 1, less what noise may have taken away."""
+    """A group with a smaller noisy count is empty: 1, minus a bound of the noise."""
 
     @property
     def count(self) -> Floats:
-        assert self.rows is not None  # whatever divides by it has it
+        assert self.rows is not None  # present for every result that divides by it
         return self.rows
 
     @property
     def n(self) -> Floats:
-        """The count; 1 where it is below that."""
+        """The count, at least 1."""
         return np.where(self.count >= 1, self.count, 1.0)
 
     @property
@@ -91,7 +92,7 @@ class NoisySums:
         return np.clip(self._or_nothing(self.product) / self.n - (self.s / self.n) * (self.t / self.n), -1, 1)
 
     def of_sample(self, found: Floats) -> Found:
-        """With the divisor n - 1 in place of n; NULL where that is below 1."""
+        """Replace the divisor n by n - 1; NULL if that is below 1."""
         some = self.count >= 2
         less = np.where(some, self.n - 1, 1.0)
         return found * self.n / less, some
@@ -105,86 +106,86 @@ class NoisySums:
 
 @dataclass(frozen=True, eq=False)
 class AggregateFunction:
-    """One aggregate function: one object, found by its name.
+    """One aggregate function: a single object, found by its name.
 
-    It states what is added up, and no sensitivity: `core` derives from `moments`, `distinct` and `chosen_by` what a row
-    adds, and how far a unit moves the integers that have noise. A wrong record is a wrong answer and no leak.
+    It states what is summed, and no sensitivity: `core` derives a row's contribution and the sensitivity of noisy
+    integers from `moments`, `distinct` and `chosen_by`. A wrong record is a wrong answer, not a leak.
     """
 
     name: str
-    """As texts of errors and explanations have it."""
+    """Name in errors and explanations."""
     tag: str
-    """Its name in keys of questions, which stays for good: ledgers hold it."""
+    """Permanent name in keys of questions, which are stored in ledgers."""
     syntax: tuple[str, ...]
-    """How it is written: a node of the parser and those of its arguments that are read, as in "Corr(this, expression)":
-    the value, then the x of a pair, or which quantile or how many. "Count(DISTINCT this)": the value stands inside
-    DISTINCT; "CountIf(IF this)": rows count where it is true; "Mode(this) WITHIN GROUP": it may stand there."""
+    """SQL syntax: a parser node and the arguments that are read, as in "Corr(this, expression)": the value, then the x
+    of a pair, or the quantile or number. "Count(DISTINCT this)": the value is inside DISTINCT; "CountIf(IF this)":
+    counts rows where it is true; "Mode(this) WITHIN GROUP": the value may be there."""
     result: Callable[[Type], Type] = lambda _kind: Type.REAL
-    """The type of an exact value (of one that is chosen too), from that of the argument."""
+    """Type of an exact or selected value, from the argument's type."""
     accepts: Callable[[Type], bool] | None = _summable
-    """What the argument may be over people's rows (None: anything);"""
+    """Whether an argument type is allowed over private rows (None: any)."""
     accepts_exact: Callable[[Type], bool] | None = _summable
-    """and where it is computed exactly."""
+    """Whether an argument type is allowed in exact computation (None: any)."""
     refusal: str = '{kind}({expr}): "{name}" is {type}.'
     hint: str = "Did you mean COUNT({expr}), COUNT(DISTINCT {expr}) or GROUP BY {expr}?"
-    """What is said of other arguments. `name`: the column, if the argument is one."""
+    """Hint for other arguments. `name`: the column, if the argument is one."""
     moments: str = ""
-    """A letter for each sum that it follows from: n of rows, s of values, q of their squares; of a pair (y, x), over
-    the rows where neither is NULL, s and q of y, t and r of x, p of products. One letter: it is that sum; ns: it is
-    the mean."""
+    """A letter for each sum that it is computed from: n of rows, s of values, q of their squares; for a pair (y, x),
+    over the rows where neither is NULL, s and q of y, t and r of x, p of products. One letter: that sum; ns: the
+    mean."""
     distinct: bool = False
-    """A row counts where its value is new."""
+    """Whether a row counts only if its value is new."""
     chosen_by: Literal["rank", "count"] | None = None
-    """A value of the column itself is chosen at random: the better it fits, the likelier."""
+    """Selection of a value of the column by the exponential mechanism."""
     end: Literal["least", "largest"] | None = None
-    """Chosen by rank: the end that ranks are counted from, where the text gives no quantile."""
+    """Selection by rank: end from which ranks are counted if the text gives no quantile."""
     several: bool = False
-    """Chosen by count: as many as the text says, as one text."""
+    """Selection by count: whether the result is a text of as many values as requested."""
     half_name: str = ""
-    """What it is called at the quantile 1/2."""
+    """Name at the quantile 1/2."""
     estimated_as: AggregateFunction | None = None
-    """What its noisy values are, if not its own."""
+    """Function of its noisy values, if different."""
     estimate: Callable[[NoisySums], Found] | None = None
-    """Its values from noisy sums."""
+    """Returns its values from noisy sums."""
     interval: Callable[[Solve, float, float], Bounds] | None = None
-    """Of second moments: the ends of its noise interval, from `solve` and half the widths of both ranges."""
+    """Second moments: returns the ends of the noise interval, from `solve` and half the widths of both ranges."""
     is_deviation: bool = False
-    """It is in its argument's units, and small where bounds are too wide for values."""
+    """Whether it has its argument's units, and is small compared with too wide bounds."""
     is_ratio: bool = False
-    """It divides by how x varies: there is no interval where x has one value, but for a y of one value."""
+    """Whether it divides by the variation of x: no interval if x has one value, unless y has one too."""
     without_interval: str = ""
-    """Why it has no interval."""
+    """Reason for the lack of an interval."""
     values: Interval | None = EVERYTHING
-    """Where its values lie, whatever is added up; None: in its argument's range."""
+    """Range of its values, whatever is summed; None: the argument's range."""
     formula: Callable[[str, str, float], str] | None = None
-    """In words, from those of its sum and count, and the centre; None: that it is made of its sums."""
+    """Returns its formula in words, from those of its sum and count, and the centre; None: only "made of its sums"."""
     unclipped: tuple[str, str] | None = None
-    """Why there are no contribution bounds of its rows, and what to write instead."""
+    """Reason for the lack of contribution bounds on its rows, and an alternative."""
     of_cells: Callable[[list[Any], Type], Any] | None = None
-    """Its exact value, of the cells of a group that are not NULL, given its type; None: NULL. Those that have it are
-    computed of released rows, of public ones, and of each unit's own."""
+    """Returns its exact value from a group's non-NULL cells and their type; None: NULL. Functions that have it are
+    computed over released rows, public rows, and each unit's own rows."""
     of_nothing: int | None = None
-    """Its exact value in a group without such cells."""
+    """Exact value in a group without such cells."""
     fact_of: Callable[[Fact], Fact] = lambda fact: fact
-    """What is known of an exact value, from what is of the cells, of which there is at least one."""
+    """Returns the fact of an exact value from the fact of the cells, of which there is at least one."""
 
-    if TYPE_CHECKING:  # what follows of these, set once below
+    if TYPE_CHECKING:  # derived from the fields above, set once below
         chosen: bool = field(init=False)
         ranked: bool = field(init=False)
         quantile: bool = field(init=False)
-        """The text says which."""
+        """Whether the text specifies a quantile."""
         linear: bool = field(init=False)
-        """It is itself a sum;"""
+        """Whether it is a sum."""
         counts: bool = field(init=False)
-        """of nothing but rows."""
+        """Whether it is a sum of rows only."""
         averages: bool = field(init=False)
-        """A sum divided by its count."""
+        """Whether it is a sum divided by its count."""
         second_moments: bool = field(init=False)
-        """Squares or products are added up;"""
+        """Whether it sums squares or products."""
         pairs: bool = field(init=False)
-        """of two arguments (y, x)."""
+        """Whether it has two arguments (y, x)."""
         ranged: bool = field(init=False)
-        """The values of its argument need bounds."""
+        """Whether its argument needs bounds."""
 
     def __post_init__(self) -> None:
         moments = "".join(letter for letter in "nsqtrp" if letter in self.moments)

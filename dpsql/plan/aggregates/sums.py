@@ -15,7 +15,7 @@ from dpsql.schema.numbers import SOME_ROWS
 
 
 def _count(sums: NoisySums) -> Found:
-    assert sums.rows is not None  # a count has it
+    assert sums.rows is not None  # present for every count
     return sums.rows, None
 
 
@@ -24,10 +24,10 @@ def _sum(sums: NoisySums) -> Found:
 
 
 def _average(sums: NoisySums) -> Found:
-    """Kept in its range; its middle where the noisy count is below 1/2: the sum divided by what noise may have made of
-    a few rows is further off on average. NULL where there are no rows for certain."""
-    assert sums.rows is not None  # so has an average
-    some = sums.rows >= SOME_ROWS  # with little noise the count of one row is 1 but for a little, on either side
+    """Return the average, clipped to its range. If the noisy count is below 1/2, return the middle of the range: the
+    sum divided by the noisy count of a few rows has a larger expected error. NULL if there are certainly no rows."""
+    assert sums.rows is not None  # present for every average
+    some = sums.rows >= SOME_ROWS  # with little noise, the count of one row is close to 1, on either side
     mean = sums.centre + sums.total / np.where(some, sums.rows, 1.0)
     held = np.clip(mean, sums.range.lower, sums.range.upper)
     return np.where(some, held, sums.range.middle), sums.rows >= sums.empty_below
@@ -61,7 +61,7 @@ def _average_of_cells(cells: list[Any], _kind: Type) -> Any:
 
 
 def _sum_fact(fact: Fact) -> Fact:
-    """Of any number of values of a range."""
+    """Return the fact of a sum of any number of values from a range."""
     lower = fact.range.lower if fact.range.lower >= 0 else -INFINITY
     upper = fact.range.upper if fact.range.upper <= 0 else INFINITY
     return Fact(Interval(lower, upper), fact.nullable)
@@ -72,7 +72,7 @@ def _whole(_kind: Type) -> Type:
 
 
 COUNT = AggregateFunction(
-    "COUNT", "count", ("Count(this, big_int)", "CountIf(IF this)"),  # big_int: 64 bits wide, as everything here
+    "COUNT", "count", ("Count(this, big_int)", "CountIf(IF this)"),  # big_int: 64 bits wide, like all integers here
     _whole, accepts=None, accepts_exact=None,
     moments="n", estimate=_count, values=AT_LEAST_0, formula=lambda _total, count, _centre: count,
     of_cells=lambda cells, _kind: len(cells), of_nothing=0,
