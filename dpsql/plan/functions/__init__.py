@@ -1,4 +1,4 @@
-"""The functions of the language: one record each, found by name."""
+"""Functions of the language: one record each, found by name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def function_named(name: str) -> Function:
-    """The record of a function. Raises KeyError."""
+    """Return the record of a function. Raises KeyError."""
     return FUNCTIONS[name]
 
 

@@ -40,27 +40,27 @@ _SMALLEST = math.ulp(0.0)
 
 
 def _nonzero_parts(divisor: Fact) -> list[Interval]:
-    """The negative and the positive part of a divisor's range, without 0 (which gives NULL)."""
+    """Return the negative and the positive part of a divisor's range, without 0 (which gives NULL)."""
     step = 1 if divisor.whole else _SMALLEST
     sides = (Interval(-math.inf, -step), Interval(step, math.inf))
     return [part for side in sides if (part := divisor.range.intersect(side))]
 
 
 def _quotient_fact(facts: Sequence[Fact], span: Interval) -> Fact:
-    """NULL where an argument is, where the divisor is 0, and where inf / inf is NaN."""
+    """Return the fact of a quotient: NULL if an argument is, if the divisor is 0, and if inf / inf is NaN."""
     nullable = any_nullable(facts) or 0 in facts[1].range or all(map(maybe_infinite, facts))
     return Fact(span, nullable)
 
 
 def divide_fact(facts: Sequence[Fact]) -> Fact:
-    """The fact of x / y; y may be 0, which gives NULL."""
+    """Return the fact of x / y; y may be 0, which gives NULL."""
     parts = _nonzero_parts(facts[1])
     held = hull(intervals.divide(facts[0].range, part) for part in parts) if parts else EVERYTHING
     return _quotient_fact(facts, held)
 
 
 def _reaches_least(known: Fact) -> bool:
-    """Whether an integer may be the least one, whose counterpart above 0 does not exist."""
+    """Return whether an integer may be the least one, which has no positive counterpart."""
     return known.whole and known.range.lower <= LEAST_INTEGER
 
 
@@ -71,7 +71,8 @@ def _int_divide_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _quotient_range_fact(facts: Sequence[Fact]) -> Fact:
-    """Truncation never falls, so it takes the ends of the quotient to the ends of the result."""
+    """Return the fact of x // y: truncation is monotone, so it maps the ends of the quotient to the ends of the
+    result."""
     parts = _nonzero_parts(facts[1])
     if not parts:
         return _quotient_fact(facts, EVERYTHING)
@@ -85,7 +86,7 @@ def _quotient_range_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _truncated(x: Number, y: Number) -> Number:
-    """x // y of integers or infinities."""
+    """Return x // y of integers or infinities."""
     if math.isinf(y):
         return 0
     if math.isinf(x):
@@ -95,7 +96,7 @@ def _truncated(x: Number, y: Number) -> Number:
 
 
 def _modulo_fact(facts: Sequence[Fact]) -> Fact:
-    """|x % y| is at most |x| and less than |y|, and has the sign of x. inf % y is NaN."""
+    """Return the fact of x % y: |x % y| is at most |x| and less than |y|, and has the sign of x. inf % y is NaN."""
     top, bottom = (intervals.as_floats(each.range) for each in facts)
     size = bottom.magnitude
     if size >= 1 and all(each.whole for each in facts):
@@ -106,9 +107,9 @@ def _modulo_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _nonzero(kind: Type, vectors: Sequence[Vector]) -> tuple[Any, Any, Any]:
-    """Dividend, divisor with 1 in place of 0, and where the result is not NULL."""
+    """Return the dividend, the divisor with 1 instead of 0, and a mask of results that are not NULL."""
     top, bottom = (as_type(each, kind) for each in vectors)
-    if len(bottom) and bottom.strides == (0,) and bottom[0] != 0:  # a constant, by which NumPy divides faster
+    if len(bottom) and bottom.strides == (0,) and bottom[0] != 0:  # NumPy divides faster by a constant
         return top, bottom[0], both_valid(vectors)
     usable = bottom != 0
     return top, np.where(usable, bottom, 1), and_valid(usable, both_valid(vectors))
@@ -140,15 +141,15 @@ def _modulo(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _sql_int_divide(kinds: Sequence[Type], result: Type) -> str:
-    """DuckDB's // divides floats without truncating, and fails where an integer overflows, which only -1 can do. An
-    optimizer drops the comparison where the divisor is a constant."""
+    """Return the SQL of x // y: DuckDB's // does not truncate floats, and fails if an integer overflows, which only -1
+    can cause. An optimizer drops the comparison if the divisor is a constant."""
     if result is Type.INTEGER:
         return f"CASE WHEN {{1}} = -1 THEN {_SQL_NEGATED} ELSE {{0}} // NULLIF(NULLIF({{1}}, 0), -1) END"
     return in_result_type("TRUNC({0} / NULLIF({1}, 0))")(kinds, result)
 
 
 def _opposite(operation: Callable[..., Array]) -> Kernel:
-    """-x or ABS(x): NULL for the least integer."""
+    """Return the kernel of -x or ABS(x): NULL for the least integer."""
 
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
         result = strict(operation)(kind, vectors)
@@ -181,7 +182,7 @@ def _sign_range(a: Interval) -> Interval:
 
 
 def _both_infinite(x: Fact, y: Fact) -> bool:
-    """inf - inf is NaN."""
+    """Return whether both may be infinite: inf - inf is NaN."""
     return maybe_infinite(x) and maybe_infinite(y)
 
 
@@ -205,7 +206,7 @@ FUNCTIONS = (
              work=NUMBERS,
              sql=in_result_type("{0} * {1}"),
              syntax=("Mul(this, expression)",)),
-    # a number of steps and the length of one step; messages show the first alone, which is the column of a window
+    # a number of steps and the length of a step; messages show only the first, the column of a window
     Function("of_steps", (2, 2), unless_overflow(intervals.multiply),
              strict_fact(intervals.multiply, _zero_times_infinity), strict(np.multiply), itemgetter(0), "numbers",
              work=NUMBERS,
@@ -224,7 +225,7 @@ FUNCTIONS = (
              syntax=("Mod(this, expression)",)),
     Function("negate", (1, 1), widest, _opposite_fact(intervals.negate), _opposite(np.negative), "-{0}", "a number",
              work=NUMBERS,
-             sql=_sql_opposite("- {0}", _SQL_NEGATED),  # apart, for two signs together begin a comment
+             sql=_sql_opposite("- {0}", _SQL_NEGATED),  # separated, since two adjacent minus signs begin a comment
              syntax=("Neg(this)",)),
     Function("abs", (1, 1), widest, _opposite_fact(intervals.absolute), _opposite(np.abs), "ABS({args})", "a number",
              work=NUMBERS,

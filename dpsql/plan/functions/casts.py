@@ -1,6 +1,6 @@
 """CAST and TRY_CAST, which mean the same here: a cast that fails is NULL.
 
-`to_X` casts a number or a boolean, `text_to_X` a text (text_casts.py), `X_to_text` writes one. A DECIMAL is held as
+`to_X` casts a number or a boolean, `text_to_X` a text (text_casts.py), `X_to_text` to text. A DECIMAL is stored as
 REAL, rounded to its digits.
 """
 
@@ -40,7 +40,7 @@ WIDTHS: Mapping[str, Interval] = {
     "UINTEGER": Interval(0, 2**32 - 1),
     "UBIGINT": Interval(0, INT64.upper),
 }
-"""DuckDB's integer types, as far as there are integers here."""
+"""DuckDB's integer types, within the integers of the language."""
 
 _WORDS: Mapping[str, str] = {
     **{word: word.lower() for word in WIDTHS},
@@ -56,7 +56,7 @@ _WORDS: Mapping[str, str] = {
     "DATE": "date",
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"), "timestamp"),
 }
-"""The parser's word for a type -> the name in the records. HUGEINT (INT128) holds nothing here that BIGINT does not."""
+"""The parser's word for a type -> the name in the records. HUGEINT (INT128) is equivalent to BIGINT here."""
 
 _OWN_WORD: Mapping[Type, str] = {
     Type.INTEGER: "bigint",
@@ -69,10 +69,10 @@ _OWN_WORD: Mapping[Type, str] = {
 
 
 def cast_name(source: Type, target: str) -> str | None:
-    """The record that casts `source` to a type, by the parser's word for it ("INT", "DECIMAL").
+    """Return the record that casts `source` to a type, by the parser's word for it ("INT", "DECIMAL").
 
-    "" where there is nothing to do, None where there is no such cast. DECIMAL takes two more arguments, constants: its
-    digits in all, and those after the point.
+    "" if no cast is needed, None if there is none. DECIMAL takes two more constant arguments: its total number of
+    digits, and those after the point.
     """
     word = _WORDS.get(target)
     if word is None or source.opaque:
@@ -87,7 +87,7 @@ def cast_name(source: Type, target: str) -> str | None:
 
 
 def _nearest(end: float) -> float:
-    """Halves to the even integer, as the kernel rounds; infinity stays."""
+    """Round halves to the even integer, like the kernel; infinity is unchanged."""
     return end if abs(end) == intervals.INFINITY else round(end)
 
 
@@ -108,14 +108,14 @@ def _to_integer(width: Interval) -> Kernel:
         whole = np.rint(values) if values.dtype == np.float64 else values
         fits = (whole >= width.lower) & (whole <= width.upper)
         if values.dtype == np.float64:
-            fits &= whole < -float(INT64.lower)  # as a double the largest integer is rounded up
+            fits &= whole < -float(INT64.lower)  # as a double, the largest integer is rounded up
         return Vector(np.where(fits, whole, 0).astype(np.int64), and_valid(fits, vectors[0].valid))
 
     return kernel
 
 
 def sql_integer(word: str, value: str) -> str:
-    """A cast to one of DuckDB's integer types, as BIGINT."""
+    """Return a cast to one of DuckDB's integer types, as BIGINT."""
     width = WIDTHS[word]
     if width.upper < INT64.upper:
         return f"CAST(TRY_CAST({value} AS {word}) AS BIGINT)"
@@ -124,7 +124,7 @@ def sql_integer(word: str, value: str) -> str:
 
 
 def _float_fact(facts: Sequence[Fact]) -> Fact:
-    """The ends as floats of 32 bits, outward. Finite values beyond those are NULL."""
+    """Return the ends as floats of 32 bits, rounded outward. Larger finite values are NULL."""
     ends = []
     with np.errstate(over="ignore"):
         for end, away in ((facts[0].range.lower, -np.inf), (facts[0].range.upper, np.inf)):
@@ -135,7 +135,7 @@ def _float_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def to_float(_kind: Type, vectors: Sequence[Vector]) -> Vector:
-    """Rounded to 32 bits. Infinity stays, but no finite value becomes infinite."""
+    """Round to 32 bits. Infinity is unchanged, but no finite value becomes infinite."""
     values = vectors[0].values
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
@@ -147,12 +147,11 @@ def to_float(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 MOST_DIGITS = 38
 MOST_WRITTEN = 32
-"""Characters of a number or a moment that is written out, at most."""
+"""Maximum length of a number, date or timestamp as text."""
 
 
 def decimal_digits(facts: Sequence[Fact]) -> tuple[int, int] | None:
-    """The digits of a DECIMAL in all and after the point, from the facts of two constants; None where there are none
-    such."""
+    """Return a DECIMAL's total digits and digits after the point, from the facts of two constants; None if invalid."""
     if any(each.nullable or each.range.lower != each.range.upper for each in facts):
         return None
     digits, scale = (int(each.range.lower) if each.range.bounded else -1 for each in facts)
@@ -168,27 +167,27 @@ def decimal_type(takes: Callable[[Type], bool]) -> TypeRule:
 
 
 def whole_decimals(digits: int, scale: int) -> Interval:
-    """The integers that a DECIMAL holds."""
+    """Return the range of a DECIMAL's scaled integers."""
     most = 10 ** (digits - scale) - 1
     return Interval(max(-most, INT64.lower), min(most, INT64.upper))
 
 
 def _decimal(values: Array, digits: int, scale: int) -> tuple[Array, Bools]:
-    """The values rounded to `scale` digits, and which of them have at most `digits` digits."""
+    """Return the values rounded to `scale` digits, and which of them have at most `digits` digits."""
     if values.dtype != np.float64:
         whole = values.astype(np.int64)
         ends = whole_decimals(digits, scale)
         return whole.astype(np.float64), (whole >= ends.lower) & (whole <= ends.upper)
     power = float(f"1e{scale}")
     with np.errstate(all="ignore"):
-        scaled = away_from_zero(values * power) + 0.0  # a DECIMAL has one zero
+        scaled = away_from_zero(values * power) + 0.0  # a DECIMAL has only one zero
         fits = np.abs(scaled) < float(f"1e{digits}")
         whole = np.where(fits, scaled, 0.0)
         return (whole / power if scale <= EXACT_POWERS else _nearest_decimals(whole, scale)), fits
 
 
 def _nearest_decimals(whole: Array, scale: int) -> Array:
-    """The float nearest to each whole / 10^scale, where 10^scale is no float."""
+    """Return the float nearest to each whole / 10^scale, where 10^scale is not a float."""
     return np.array([int(each) / 10**scale for each in whole.tolist()])
 
 
@@ -200,7 +199,7 @@ def _to_decimal(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _decimal_fact(facts: Sequence[Fact]) -> Fact:
-    """From end to end: what the kernel computes never falls. No value lies beyond the digits."""
+    """Return the fact from the range's ends: the kernel is monotone. All values fit into the digits."""
     digits, scale = decimal_digits(facts[1:]) or (MOST_DIGITS, 0)
     before = facts[0].range.intersect(INT64) or INT64 if facts[0].whole else facts[0].range
     limit = Interval(-(10 ** (digits - scale)), 10 ** (digits - scale))
@@ -217,13 +216,13 @@ def _decimal_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _sql_decimal(kinds: Sequence[Type], _result: Type) -> str:
-    """The digits must be written as bare numbers: they are part of a type."""
+    """Return the SQL of a DECIMAL cast. The digits are part of a type, so they must be bare numbers."""
     value = "CAST({0} AS BIGINT)" if kinds[0] is Type.BOOLEAN else "{0}"
     return f"CAST(TRY_CAST({value} AS DECIMAL({{1}}, {{2}})) AS DOUBLE)"
 
 
 def _writes(kind: Type, write: Callable[[Any], str], limit: Interval = EVERYTHING) -> Kernel:
-    """Cell by cell; what stands in the cell of a NULL is first brought within the limit."""
+    """Return a cell-by-cell kernel; cell values of NULLs are first clipped to the limit."""
 
     def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
         values = as_type(vectors[0], kind)
@@ -243,7 +242,7 @@ def _from_number(result: Type) -> TypeRule:
 
 
 def _text_fact(source: Type) -> FactRule:
-    """How long the text of a whole number between bounds, of a boolean or of a date can be."""
+    """Return the maximum text length of a whole number between bounds, of a boolean or of a date."""
     lengths = {Type.BOOLEAN: len("false"), Type.DATE: len("2024-12-31")}
 
     def rule(facts: Sequence[Fact]) -> Fact:

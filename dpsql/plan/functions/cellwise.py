@@ -1,4 +1,4 @@
-"""Kernels that go cell by cell, for what NumPy has no operation of its own."""
+"""Kernels that go cell by cell, for operations that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpsql.schema.columns import Type
 
 
 def by_cell(operation: Callable[..., Any], strict: bool = True) -> Callable[[Type, Sequence[Vector]], Vector]:
-    """A kernel that calls `operation` on each row of cells; where that returns None, the result is NULL.
+    """Return a kernel that calls `operation` on each row of cells; if that returns None, the result is NULL.
 
-    Strict: a row that holds NULL gives NULL and is not computed. Otherwise `operation` gets None for NULL.
+    Strict: a row with a NULL gives NULL without a call. Otherwise `operation` gets None for NULL.
     """
 
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
@@ -33,7 +33,7 @@ def by_cell(operation: Callable[..., Any], strict: bool = True) -> Callable[[Typ
 
 
 def is_constant(vector: Vector) -> bool:
-    """The same cell all over, by the way it is stored."""
+    """Return whether all cells are one stored cell."""
     return vector.values.strides == (0,) and (vector.valid is None or vector.valid.strides == (0,))
 
 
@@ -52,7 +52,7 @@ def _cells_and_nulls(vector: Vector) -> Iterable[Any]:
 
 
 def _vector(kind: Type, results: list[Any], kept: Bools | None, size: int) -> Vector:
-    """The block of `size` cells with what was found for the kept rows, in order; None is NULL."""
+    """Return a block of `size` cells with the results of the kept rows, in order; None is NULL."""
     dtype = DTYPES[kind]
     if kept is None and None not in results:
         return Vector(np.fromiter(results, dtype, size))

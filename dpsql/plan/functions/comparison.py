@@ -15,8 +15,8 @@ from dpsql.schema.intervals import BOOLEAN
 
 
 def _kind_of(vectors: Sequence[Vector]) -> Type:
-    """The type to compare in: floats if any is a float, else what they are. Dates are compared as the integers they are
-    held as."""
+    """Return the type to compare in: floats if any is a float, otherwise the cells' own. Dates are compared as
+    integers."""
     kinds = {each.values.dtype.kind for each in vectors}
     if kinds <= {"i", "f"}:
         return Type.REAL if "f" in kinds else Type.INTEGER
@@ -35,7 +35,7 @@ def _comparison(operation: Callable[[Any, Any], Any]) -> Kernel:
 
 
 def _alike(vectors: Sequence[Vector]) -> Bools:
-    """Both NULL, or neither and equal."""
+    """Return where both are NULL, or neither is and they are equal."""
     equal = _compared(np.equal, vectors)
     left, right = vectors
     if left.valid is None and right.valid is None:
@@ -50,7 +50,7 @@ def _is_null(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _constants(vectors: Sequence[Vector]) -> tuple[list[Any], bool]:
-    """The values of the list (constants: their first cell tells), and whether NULL is among them."""
+    """Return the values of the list (constants, so the first cell suffices), and whether NULL is among them."""
     present = [each for each in vectors if len(each) and (each.valid is None or bool(each.valid[0]))]
     return [each.values[0] for each in present], len(present) < len([each for each in vectors if len(each)])
 

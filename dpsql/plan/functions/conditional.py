@@ -1,4 +1,4 @@
-"""Functions that choose among their arguments: CASE, COALESCE, NULLIF, LEAST, GREATEST, CLAMP."""
+"""Functions that return one of their arguments: CASE, COALESCE, NULLIF, LEAST, GREATEST, CLAMP."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from dpsql.schema.intervals import Interval, hull
 
 
 def _in_result_type(template: str) -> SqlRule:
-    """Of constants only, which may be narrower integers in DuckDB, it is a BIGINT as well."""
+    """Cast results of constants, which DuckDB may type as narrower integers, to BIGINT."""
     real, whole = in_result_type(template), in_result_type(f"CAST({template} AS BIGINT)")
     return lambda kinds, result: (whole if result is Type.INTEGER else real)(kinds, result)
 
 
 def _hull(facts: Sequence[Fact]) -> Interval:
-    """Where some of the values lie; integers among floats become floats."""
+    """Return the hull of the ranges; integers become floats if there are floats."""
     return intervals.as_floats(hull(each.range for each in facts))
 
 
 def _extreme_fact(choose: Callable[[Interval, Interval], Interval]) -> Callable[[Sequence[Fact]], Fact]:
-    """NULL arguments are skipped, as in DuckDB: whichever of them remain, the result is their extreme."""
+    """Return the fact of LEAST or GREATEST. NULL arguments are skipped, as in DuckDB: the result is the extreme of the
+    others."""
 
     def rule(facts: Sequence[Fact]) -> Fact:
         ranges = [(intervals.as_floats(each.range), each.nullable) for each in facts]
@@ -40,7 +41,7 @@ def _extreme_fact(choose: Callable[[Interval, Interval], Interval]) -> Callable[
         span = sure[0]
         for each in sure[1:]:
             span = choose(span, each)
-        # An argument that may be NULL can only pull the result further the same way.
+        # An argument that may be NULL can only make the result more extreme.
         reached = [span, *(choose(span, each) for each in maybe)]
         return Fact(hull(reached), nullable=False)
 
@@ -67,7 +68,7 @@ def _merge(a: Vector, b: Vector, operation: Callable[[Any, Any], Any]) -> Vector
 
 
 def _clamp_fact(facts: Sequence[Fact]) -> Fact:
-    """CLAMP(x, lo, hi) = min(max(x, lo), hi); NULL in any argument gives NULL."""
+    """Return the fact of CLAMP(x, lo, hi) = min(max(x, lo), hi); NULL in any argument gives NULL."""
     value, low, high = (intervals.as_floats(each.range) for each in facts)
     return Fact(intervals.least(intervals.greatest(value, low), high), any_nullable(facts))
 
@@ -78,7 +79,7 @@ def _clamp(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _sql_one_zero(template: str) -> SqlRule:
-    """With 0.0 in place of -0.0, as `one_zero` has it."""
+    """Replace -0.0 by 0.0, like `one_zero`."""
     rule = _in_result_type(template)
     return lambda kinds, result: f"({rule(kinds, result)}) + 0e0" if result is Type.REAL else rule(kinds, result)
 
@@ -103,7 +104,7 @@ def _coalesce(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _nullif_fact(facts: Sequence[Fact]) -> Fact:
-    """NULL where the first is, and where both are equal, which ranges apart rule out."""
+    """Return the fact of NULLIF: NULL if the first is, or if both are equal, which disjoint ranges exclude."""
     first, second = (intervals.as_floats(each.range) for each in facts)
     return Fact(first, facts[0].nullable or first.intersect(second) is not None, wide=facts[0].wide)
 
@@ -140,9 +141,9 @@ def _case(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _first_true(conditions: Sequence[Vector]) -> Array:
-    """The place of the first condition that is TRUE, for each cell; their number where none is.
+    """Return the index of the first condition that is TRUE, for each cell; the number of conditions if none is.
 
-    In arithmetic on the smallest integers: random masks make branches that a processor cannot foresee.
+    Uses arithmetic on the smallest integers: branches on random masks are unpredictable for a processor.
     """
     count = len(conditions)
     kind = np.uint8 if count < 256 else np.uint16 if count < 65_536 else np.uint32
@@ -155,7 +156,7 @@ def _first_true(conditions: Sequence[Vector]) -> Array:
 
 
 def _pick(first: Array, arms: Sequence[Array | Bools]) -> Array:
-    """For each cell the value of the arm with that number."""
+    """Return for each cell the value of the arm with that number."""
     if len(first) and all(arm.strides == (0,) for arm in arms):  # constants
         table: Array = np.array([arm[0] for arm in arms], dtype=arms[0].dtype)
         return table[first]
@@ -166,7 +167,7 @@ def _pick(first: Array, arms: Sequence[Array | Bools]) -> Array:
             cells = np.flatnonzero(first == place)
             picked[cells] = arm[cells]
             continue
-        # On the bits, without branches: where the mask is all ones the difference to the arm is taken over.
+        # Branch-free on bits: where the mask is all ones, copy the bits that differ from the arm.
         mask = (first == place).astype(words)
         np.negative(mask, out=mask)
         bits = picked.view(words)
@@ -176,7 +177,7 @@ def _pick(first: Array, arms: Sequence[Array | Bools]) -> Array:
 
 
 _WORDS = {1: np.int8, 8: np.int64}
-"""Integers as wide as the cells of an array."""
+"""Integer types by the size of an array's cells."""
 
 
 def _when_then(args: Sequence[str]) -> str:
@@ -185,7 +186,7 @@ def _when_then(args: Sequence[str]) -> str:
 
 
 def _show_case(args: Sequence[str]) -> str:
-    """A CASE for plans: of many arms the first ones."""
+    """Return a CASE for plans: only the first arms if there are many."""
     if len(args) <= 2 * _MOST_SHOWN + 1:
         return _when_then(args)
     shown = _when_then([*args[: 2 * _SHOWN], args[-1]]).removesuffix(f" ELSE {args[-1]} END")
@@ -202,7 +203,7 @@ def _chosen(sizes: Sequence[Size]) -> float:
 
 _ONE_TYPE = "values of one type"
 _MOST_SHOWN, _SHOWN = 32, 3
-"""Arms that a plan shows of a CASE: all, or where they are more the first ones."""
+"""Plans show all arms of a CASE up to the first number; otherwise, only as many as the second."""
 
 FUNCTIONS = (
     Function("case", (3, None), _case_type, _case_fact, _case, _show_case, "conditions, and values of one type",

@@ -40,7 +40,7 @@ def _day_of_year(days: Integers) -> Integers:
 
 
 def _thursday(days: Integers) -> Integers:
-    """The Thursday of the week, Monday to Sunday: it lies in the year that ISO 8601 counts the week to."""
+    """Return the Thursday of the week, Monday to Sunday: it lies in the week's ISO 8601 year."""
     return days - (days + 3) % 7 + 3  # day 0 is a Thursday
 
 
@@ -49,7 +49,7 @@ def _iso_year(days: Integers) -> Integers:
 
 
 def _fact(operation: Operation, kind: Type, cycle: Operation, most: Interval) -> FactRule:
-    """A part rises through each cycle, and starts again in the next; the cycle's number never falls."""
+    """Return the fact of a part that increases in each cycle and restarts in the next; cycle numbers are monotone."""
 
     def rule(facts: Sequence[Fact]) -> Fact:
         both = ends(facts[0].range, LIMITS[kind])
@@ -59,7 +59,7 @@ def _fact(operation: Operation, kind: Type, cycle: Operation, most: Interval) ->
     return rule
 
 
-# The parts whose own functions, ISOYEAR(x), the parser has no node for.
+# Parts without a parser node for their functions, such as ISOYEAR(x).
 _NAMES = {
     "dayofweek": "WEEKDAY",
     **{part: part.upper() for part in ("century", "decade", "isoyear", "millisecond", "microsecond")},
@@ -84,14 +84,14 @@ def _part(part: str, kind: Type, operation: Operation, fact: FactRule) -> Functi
 def _of_day(
     part: str, operation: Operation, cycle: Operation | None = None, least: int = 0, most: int = 0
 ) -> tuple[Function, Function]:
-    """A part of a date, and of a timestamp's: from `least` to `most` in each cycle, or rising for ever."""
+    """Return a part of a date, and of a timestamp's date: from `least` to `most` in each cycle, or without end."""
     held = Interval(least, most)
     fact = rising(Type.DATE, operation) if cycle is None else _fact(operation, Type.DATE, cycle, held)
     return with_twin(_part(part, Type.DATE, operation, fact))
 
 
 def _of_time(part: str, size: int, count: int) -> tuple[Function, Function]:
-    """A part of the time of day: `size` microseconds long, and there are `count` before it starts again from 0."""
+    """Return a part of the time of day: `size` microseconds long, and restarting at 0 after `count` of them."""
 
     def operation(microseconds: Integers) -> Integers:
         return microseconds // size % count
@@ -106,9 +106,9 @@ def _of_time(part: str, size: int, count: int) -> tuple[Function, Function]:
 
 
 def _epoch(name: str, kind: Type, top: int, bottom: int) -> Function:
-    """Seconds since 1970 of a number that is top / bottom of them."""
+    """Return seconds since 1970 of a number in units of top / bottom seconds."""
 
-    def fact(facts: Sequence[Fact]) -> Fact:  # rounded outward, so that it holds however an engine computes them
+    def fact(facts: Sequence[Fact]) -> Fact:  # rounded outward, so that it holds for any engine's computation
         scaled = intervals.multiply(between(ends(facts[0].range, LIMITS[kind])), point(top))
         held = intervals.divide(scaled, point(bottom))
         return Fact(held, facts[0].nullable).meaning(open_ends(held, *unsaid(facts[0].range)))

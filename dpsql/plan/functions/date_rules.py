@@ -1,4 +1,4 @@
-"""Rules that the functions of dates and timestamps share: types, limits, facts and NULL outside the years 1 to 9999."""
+"""Shared rules of date and timestamp functions: types, limits, facts and NULL outside the years 1 to 9999."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FactRule = Callable[[Sequence[Fact]], Fact]
 Kernel = Callable[[Type, Sequence[Vector]], Vector]
 
 LIMITS: Mapping[Type, Interval] = {Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
-"""Every value that there is of a type."""
+"""Range of all values of a type."""
 
-# NULL for a value outside the limits, naming it once only: the text of nested calls would else grow exponentially.
-# GREATEST skips NULL, so that a NULL becomes the value before the limits, and so NULL again.
+# NULL for a value outside the limits, written only once: otherwise, the text of nested calls would grow
+# exponentially. GREATEST skips NULL, so a NULL becomes the value before the limits, and therefore NULL again.
 _WITHIN = "NULLIF(NULLIF(LEAST(GREATEST({0}, {1}), {2}), {1}), {2})"
 _OUTSIDE: Mapping[Type, tuple[str, str]] = {  # the last value before the limits and the first one after them
     Type.DATE: ("DATE '0001-12-31 (BC)'", "DATE '10000-01-01'"),
@@ -31,28 +31,28 @@ _OUTSIDE: Mapping[Type, tuple[str, str]] = {  # the last value before the limits
 
 
 def takes(result: Type, *wanted: Type) -> TypeRule:
-    """Exactly these arguments."""
+    """Return a type rule for exactly these arguments."""
     return always(result, lambda kinds: tuple(kinds) == wanted)
 
 
 def ends(held: Interval, limit: Interval) -> Integers:
-    """The first and last value of a range, cut to a limit; outward where a bound is no integer."""
+    """Return the first and last value of a range, clipped to a limit; rounded outward if a bound is not an integer."""
     lower, upper = (min(max(end, limit.lower), limit.upper) for end in (held.lower, held.upper))
     return np.array([math.floor(lower), math.ceil(upper)], dtype=np.int64)
 
 
 def between(both: Integers) -> Interval:
-    """The range with these ends."""
+    """Return the range with these ends."""
     return Interval(int(both[0]), int(both[1]))
 
 
 def unsaid(held: Interval) -> tuple[bool, bool]:
-    """Which ends nobody has said: there the calendar's own stand in, as bounds of arithmetic only."""
+    """Return which ends are undeclared: there, the calendar's limits only bound arithmetic."""
     return math.isinf(held.lower), math.isinf(held.upper)
 
 
 def rising(kind: Type, operation: Operation) -> FactRule:
-    """The fact of an operation on values of `kind` that never falls: it goes from end to end."""
+    """Return the fact rule of a monotone operation on values of `kind`, which maps ends to ends."""
 
     def rule(facts: Sequence[Fact]) -> Fact:
         held = between(operation(ends(facts[0].range, LIMITS[kind])))
@@ -62,7 +62,7 @@ def rising(kind: Type, operation: Operation) -> FactRule:
 
 
 def each_cell(operation: Callable[[Integers], Array]) -> Kernel:
-    """The kernel of an operation on the cells of one argument."""
+    """Return the kernel of an operation on the cells of one argument."""
     return lambda _kind, vectors: Vector(operation(vectors[0].values), vectors[0].valid)
 
 
@@ -74,9 +74,9 @@ _day_fact = rising(Type.TIMESTAMP, day_of)
 
 
 def with_twin(of_date: Function) -> tuple[Function, Function]:
-    """A function NAME_of_date of a DATE, and NAME, the same of the day that a TIMESTAMP lies in.
+    """Return NAME for the day of a TIMESTAMP, and NAME_of_date for a DATE.
 
-    What is written for both stands with NAME.
+    NAME has the syntax of both.
     """
     of_timestamp = replace(
         of_date,
@@ -89,8 +89,8 @@ def with_twin(of_date: Function) -> tuple[Function, Function]:
 
 
 def fact_within(both: Integers, limit: Interval, facts: Sequence[Fact], *, falls: bool = False) -> Fact:
-    """The fact of values between two ends that are NULL outside the limit; of two facts, they rise with the first and
-    with the second, or fall with that."""
+    """Return the fact of values between two ends that are NULL outside the limit. They increase with the first fact,
+    and increase or fall with the second."""
     held = between(both)
     leaves = held.lower < limit.lower or held.upper > limit.upper
     found = Fact(held.intersect(limit) or limit, leaves or any_nullable(facts))
@@ -98,7 +98,8 @@ def fact_within(both: Integers, limit: Interval, facts: Sequence[Fact], *, falls
 
 
 def open_of_two(facts: Sequence[Fact], *, falls: bool) -> tuple[bool, bool]:
-    """Which ends nobody has said, of what rises with the first of two values (or of one) and falls with the second."""
+    """Return which ends are undeclared, for a value that increases with the first of one or two values, and increases
+    or falls with the second."""
     pairs = [unsaid(each.range) for each in facts]
     second = [(upper, lower) if falls else (lower, upper) for lower, upper in pairs[1:]]
     lowers, uppers = zip(pairs[0], *second, strict=True)
@@ -106,7 +107,7 @@ def open_of_two(facts: Sequence[Fact], *, falls: bool) -> tuple[bool, bool]:
 
 
 def vector_within(values: Integers, limit: Interval, vectors: Sequence[Vector]) -> Vector:
-    """A block of values that are NULL outside the limit and where an argument is NULL."""
+    """Return a block of values that are NULL outside the limit and where an argument is NULL."""
     valid = both_valid(vectors)
     inside = (values >= limit.lower) & (values <= limit.upper)
     if not inside.all():
@@ -119,5 +120,5 @@ def sql_within(kind: Type, template: str) -> str:
 
 
 def sql_clipped(template: str, most: int) -> str:
-    """A BIGINT from -most to most. NULL becomes -most, which the caller must make NULL again."""
+    """Return a BIGINT from -most to most. NULL becomes -most, which the caller must make NULL again."""
     return f"CAST(LEAST(GREATEST({template}, {-most}), {most}) AS BIGINT)"

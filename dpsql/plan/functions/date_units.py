@@ -1,6 +1,6 @@
 """Units of time: DATE_TRUNC, DATE_DIFF and adding an INTERVAL. All on timestamps; a DATE is cast to one first.
 
-Each unit cuts time into pieces, numbered in order: of whole months, or of a fixed number of microseconds.
+Each unit divides time into numbered pieces: of whole months, or of a fixed number of microseconds.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class Unit:
     start: int = 0
 
     def piece(self, values: Integers) -> Integers:
-        """The number of the piece that a timestamp lies in; it never falls."""
+        """Return the number of a timestamp's piece; monotone."""
         if self.months:
             return month_of(day_of(values)) // self.months
         return (values - self.start) // self.microseconds
 
     def beginning(self, values: Integers) -> Integers:
-        """Where the piece begins."""
+        """Return the beginning of a timestamp's piece."""
         if self.months:
             return first_day(self.piece(values) * self.months) * MICROSECONDS_A_DAY
         return self.piece(values) * self.microseconds + self.start
 
     def starts(self, first: int, last: int) -> Integers:
-        """The instants after `first`, up to `last`, at which a piece begins."""
+        """Return the instants after `first`, up to `last`, at which a piece begins."""
         ends = self.piece(np.array([first, last], dtype=np.int64))
         pieces = np.arange(ends[0] + 1, ends[1] + 1, dtype=np.int64)
         if self.months:
@@ -64,18 +64,19 @@ class Unit:
 
     @property
     def most(self) -> int:
-        """So many of them lead from any timestamp out of the years 1 to 9999."""
+        """Number of units that leads from any timestamp out of the years 1 to 9999."""
         return _MONTHS // self.months + 1 if self.months else _WIDTH // self.microseconds + 1
 
     def later(self, values: Integers, count: Integers) -> Integers:
-        """`count` units on; days beyond the end of the month that is reached become its last."""
+        """Return the timestamps `count` units later; days beyond the end of a month become its last day."""
         steps: Integers = np.clip(count, -self.most, self.most)
         if self.months:
             return _months_later(values, steps * self.months)
         return values + steps * self.microseconds
 
     def apart(self, first: Integers, second: Integers) -> Integers:
-        """How many pieces later the second lies. Weeks are seven days apart, wherever they begin, as in DuckDB."""
+        """Return the number of pieces from first to second. Weeks are seven days apart, wherever they begin, as in
+        DuckDB."""
         if self.name == "week":
             days = day_of(second) - day_of(first)
             weeks: Integers = (days - np.fmod(days, 7)) // 7
@@ -109,9 +110,9 @@ def _months_later(values: Integers, months: Integers) -> Integers:
 
 
 def _months_later_ends(unit: Unit, held: Integers, count: Integers) -> Integers:
-    """The least and the greatest timestamp that `later` gives.
+    """Return the least and the greatest timestamp that `later` gives.
 
-    Days never fall, but where several days become the last of a month the time of day may be anyone's.
+    Days are monotone, but if several days become the last of a month, any time of day is possible.
     """
     day = civil(day_of(held))[2]
     both = unit.later(held, count)

@@ -1,7 +1,7 @@
-"""Dates and timestamps: their words, casts between them, days added and counted, MAKE_DATE, LAST_DAY and names.
+"""Dates and timestamps: their words, casts between them, adding and counting days, MAKE_DATE, LAST_DAY and names.
 
-Where NAME_of_date stands beside NAME, the first takes a DATE and the second a TIMESTAMP. Functions of a TIMESTAMP alone
-take a DATE that is cast first.
+If both exist, NAME_of_date takes a DATE and NAME a TIMESTAMP. Functions of only a TIMESTAMP also take a DATE, which is
+cast first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ UNITS: Mapping[str, str] = {
     **dict.fromkeys(("MILLISECOND", "MILLISECONDS", "MSEC", "MSECS", "MS"), "millisecond"),
     **dict.fromkeys(("MICROSECOND", "MICROSECONDS", "USECOND", "USECONDS", "USEC", "USECS", "US"), "microsecond"),
 }
-"""Words for a unit, in upper case -> the unit. DuckDB's."""
+"""DuckDB's words for a unit, in upper case -> the unit."""
 
 PARTS: Mapping[str, str] = {
     **UNITS,
@@ -56,7 +56,7 @@ PARTS: Mapping[str, str] = {
     "ISOYEAR": "isoyear",
     "EPOCH": "epoch",
 }
-"""Words for a part in EXTRACT and DATE_PART, in upper case -> the part. DuckDB's."""
+"""DuckDB's words for a part in EXTRACT and DATE_PART, in upper case -> the part."""
 
 NODES: Mapping[str, str] = {
     "Year": "year",
@@ -77,7 +77,7 @@ NODES: Mapping[str, str] = {
 """The parser's nodes for functions of one argument, `this` -> the part."""
 
 _MOST = int(DAYS.upper - DAYS.lower) + 1
-"""So many days lead from any date out of the years 1 to 9999."""
+"""Number of days that leads from any date out of the years 1 to 9999."""
 _STEPS = Interval(-_MOST, _MOST)
 _PARTS = (Interval(1, 9_999), Interval(1, 12), Interval(1, 31))  # year, month, day
 
@@ -140,7 +140,7 @@ def _microseconds_between_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _make_date_fact(facts: Sequence[Fact]) -> Fact:
-    """From the first day of the first month to the last of the last, as far as they exist."""
+    """Return the fact from the first day of the first month to the last of the last, within the calendar."""
     parts = [each.range.intersect(limit) for each, limit in zip(facts, _PARTS, strict=True)]
     years, months, days = (ends(part or limit, limit) for part, limit in zip(parts, _PARTS, strict=True))
     month = 12 * years + months - 1
@@ -150,7 +150,7 @@ def _make_date_fact(facts: Sequence[Fact]) -> Fact:
         return Fact(DAYS, nullable=True).meaning(EVERYTHING)  # no such date: always NULL
     exists = all(each.range == part for each, part in zip(facts, parts, strict=True)) and days[1] <= 28
     held = Fact(Interval(lower, upper), not exists or any_nullable(facts))
-    return held.meaning(open_ends(held.range, *unsaid(facts[0].range)))  # the months and days of a year are known
+    return held.meaning(open_ends(held.range, *unsaid(facts[0].range)))  # months and days of a year have known ranges
 
 
 def _make_date(_kind: Type, vectors: Sequence[Vector]) -> Vector:

@@ -1,4 +1,4 @@
-"""Upper and lower case as DuckDB has them: one code point becomes one code point, so that texts keep their length."""
+"""Upper and lower case as in DuckDB: one code point becomes one code point, so that texts keep their length."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _LATER = (
     (0x10D50, 0x10D85),
     (0x16EA0, 0x16ED3),
 )
-"""Letters that have an upper and a lower case only since Unicode 16; a newer Python would map them, DuckDB does not."""
+"""Letters with upper and lower case only since Unicode 16: a newer Python would map them, DuckDB does not."""
 _LAST_LETTER = 0x1E943
 
 
 def upper(text: str) -> str:
-    """Each code point in upper case, if that is one code point too: so the length stays."""
+    """Return each code point in upper case, if that is one code point: the length stays the same."""
     return text.upper() if text.isascii() else text.translate(_upper_cases())
 
 
 def lower(text: str) -> str:
-    """Each code point in lower case."""
+    """Return each code point in lower case."""
     return text.lower() if text.isascii() else text.translate(_lower_cases())
 
 
 def cases(name: str) -> dict[int, str]:
-    """What "upper" and "lower" make of the code points that they change."""
+    """Return the code points that "upper" or "lower" change, with the results."""
     return {"upper": _upper_cases, "lower": _lower_cases}[name]()
 
 
@@ -39,13 +39,13 @@ def _upper_cases() -> dict[int, str]:
 
 @cache
 def _lower_cases() -> dict[int, str]:
-    return _cases(lambda letter: letter.lower()[0])  # dotted capital I is the one with a second: a dot above
+    return _cases(lambda letter: letter.lower()[0])  # only dotted capital I has a second code point: a dot above
 
 
 def _simple_upper(letter: str) -> str:
     if letter == "ß":
         return "ẞ"
-    # Greek letters with iota below become the letter that Python has as their title case.
+    # Greek letters with iota below become Python's title case.
     return next((each for each in (letter.upper(), letter.title()) if len(each) == 1), letter)
 
 

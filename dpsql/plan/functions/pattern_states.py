@@ -1,13 +1,13 @@
 """The largest number of states of a regular expression's automaton, estimated from its text.
 
 RE2 builds each state when a text first leads to it, which takes about NEW_STATE nanoseconds for each instruction of the
-program. It remembers states and finds them again in a few nanoseconds. A text of two letters leads [ab]*a[ab]{25}c to a
-new state at each character; (diabetes|insulin) has 16 states, whatever the text.
+program. It caches states and finds them again in a few nanoseconds. A text of two letters leads [ab]*a[ab]{25}c to a
+new state at each character; (diabetes|insulin) has 16 states for any text.
 
-A state is a set of places of the pattern at which a match can be. The letters before tell at which places of a list of
-words. Each class, optional part and inner alternative can double the number of sets. A repeated class such as [0-9]{4}
-doubles the number once where no match in the class can be joined by a later one: at the start of the pattern, or after
-a letter that is not in the class.
+A state is the set of places of the pattern at which a match can be. In a list of words, the preceding letters determine
+these places. Each class, optional part and inner alternative can double the number of sets. A repeated class such as
+[0-9]{4} doubles the number once if no match in the class can be joined by a later one: at the start of the pattern, or
+after a letter that is not in the class.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from dpsql.schema.memoization import remembered
 
 NEW_STATE, KNOWN_STATE = 64, 10
-"""Nanoseconds of a state: for each instruction, and where it is found again."""
+"""Nanoseconds of a state: for each instruction of a new one, and for a cached one."""
 _MOST_DOUBLINGS = 20
 _BYTES = 4
-"""Bytes of a character, at most. A state can lie in the middle of a character."""
+"""Maximum bytes of a character. A state can lie in the middle of a character."""
 _TOKEN = re.compile(
     r"(?P<flags>\(\?[A-Za-z-]+\))|(?P<open>\((?:\?(?:P?<\w+>|[A-Za-z-]*:))?)|(?P<close>\))|(?P<bar>\|)"
     r"|(?P<edge>[\^$]|\\[AbBz])|(?P<kind>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\\\w|\.)|(?P<letter>\\?.)",
@@ -36,13 +36,13 @@ _ASCII = [chr(code) for code in range(128)]
 
 
 def most_states(pattern: str, program: int) -> float:
-    """States at most, of a program with so many instructions; infinity where nothing is known."""
+    """Return the maximum number of states of a program with this many instructions; infinity if unknown."""
     doublings = _doublings(pattern)
     return _BYTES * program * 2**doublings if doublings <= _MOST_DOUBLINGS else math.inf
 
 
 def _doublings(pattern: str) -> int:
-    """The number of times that a pattern can double its states; above _MOST_DOUBLINGS if no bound is known."""
+    """Return the number of times that a pattern can double its states; above _MOST_DOUBLINGS if no bound is known."""
     if r"\Q" in pattern:
         return _MOST_DOUBLINGS + 1
     doublings, before = 0, _START
@@ -59,7 +59,7 @@ def _doublings(pattern: str) -> int:
 
 
 def _doublings_of(kind: str, sign: str, times: int, *, apart: bool) -> int:
-    """The number of doublings of one part of a pattern; apart: the result of `_is_apart`."""
+    """Return the number of doublings of one part of a pattern; apart: the result of `_is_apart`."""
     if times == 1:
         return (1 if sign else 0) or int(kind in ("kind", "edge", "bar"))
     if kind == "close":
@@ -70,7 +70,8 @@ def _doublings_of(kind: str, sign: str, times: int, *, apart: bool) -> int:
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str, str, int]]:
-    """Kind, text, sign of repetition (* + ? and "," for a range), and the most times of each part of a pattern."""
+    """Yield kind, text, sign of repetition (* + ? and "," for a range), and maximum repetitions of each part of a
+    pattern."""
     place = 0
     while part := _TOKEN.match(pattern, place):
         times = _TIMES.match(pattern, part.end())
@@ -98,8 +99,8 @@ def _is_apart(before: str, kind: str) -> bool:
 
 @remembered(256)
 def _members(kind: str) -> frozenset[str] | None:
-    """The letters of a class of ASCII, or a letter, in both cases; None where there are others, or Python's own regular
-    expressions could read the class in another way than RE2."""
+    """Return the letters of a class of ASCII, or a letter, in both cases; None for other letters, or if Python's
+    regular expressions could read the class differently from RE2."""
     if not kind or not kind.isascii() or kind.startswith("[^") or _UNLIKE.search(kind):
         return None
     try:

@@ -1,8 +1,8 @@
 """LIKE and ILIKE.
 
-A pattern is cut at its % into pieces of fixed length, which are looked for from left to right, each at its first place
-after the one before: no choice is ever taken back, so time grows at most as the length of the text times that of the
-pattern. Matching that backtracks would take exponential time on patterns such as '%a%a%a%a%b'.
+A pattern is split at its % into pieces of fixed length, which are searched from left to right, each at its first place
+after the previous one. There is no backtracking, so time grows at most as the length of the text times that of the
+pattern. Backtracking would take exponential time on patterns such as '%a%a%a%a%b'.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import BOOLEAN
 
 MOST_PATTERNS = 1024
-"""Of patterns that differ from row to row, so many are kept ready at a time."""
+"""Cache size for patterns that differ from row to row."""
 
 Test = Callable[[str], bool]
 
@@ -36,9 +36,9 @@ class _Piece(NamedTuple):
 
 
 def matcher(pattern: str, escape: str = "") -> Test | None:
-    """The test that a pattern stands for; None where the pattern ends in its escape character, or that is none.
+    """Return the test of a pattern; None if the pattern ends in its escape character, or that is invalid.
 
-    An escape character is ASCII and not % (with which DuckDB's answers contradict each other); empty, there is none.
+    An escape character is ASCII and not % (with which DuckDB's answers contradict each other); empty for none.
     """
     if not fits_as_escape(escape):
         return None
@@ -66,12 +66,12 @@ def matcher(pattern: str, escape: str = "") -> Test | None:
 
 
 def fits_as_escape(sign: str) -> bool:
-    """Whether a text is an escape character, or none."""
+    """Return whether a text is an escape character, or empty."""
     return len(sign) <= 1 and sign.isascii() and sign != "%"
 
 
 def cut(pattern: str, escape: str) -> list[list[str | None]] | None:
-    """The characters between the %, None for each _; None for a pattern that ends in its escape character."""
+    """Return the characters between the %, None for each _; None for a pattern that ends in its escape character."""
     pieces: list[list[str | None]] = [[]]
     signs = iter(pattern)
     for sign in signs:
@@ -82,7 +82,7 @@ def cut(pattern: str, escape: str) -> list[list[str | None]] | None:
             pieces[-1].append(literal)
         elif sign != "%":
             pieces[-1].append(None if sign == "_" else sign)
-        elif len(pieces) == 1 or pieces[-1]:  # of several % in a row one is enough
+        elif len(pieces) == 1 or pieces[-1]:  # several % in a row are equivalent to one
             pieces.append([])
     return pieces
 
@@ -91,7 +91,7 @@ def _piece(signs: list[str | None]) -> _Piece:
     if None not in signs:
         literal = "".join(filter(None, signs))
         return _Piece(len(signs), lambda text, start, end: text.find(literal, start, end))
-    # Without repetition a regular expression has nothing to backtrack into.
+    # A regular expression without repetition does not backtrack.
     search = re.compile("".join("." if sign is None else re.escape(sign) for sign in signs), re.DOTALL).search
 
     def find(text: str, start: int, end: int) -> int:
@@ -102,7 +102,7 @@ def _piece(signs: list[str | None]) -> _Piece:
 
 
 def _longest_literal(signs: list[str | None]) -> str:
-    """The longest run of characters in a piece: a text without it does not match, which is quicker to see."""
+    """Return the longest literal in a piece: its absence quickly excludes a match."""
     return max("".join("\0" if sign is None else sign for sign in signs).split("\0"), key=len)
 
 
@@ -145,12 +145,12 @@ def _ilike(kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def lower_escape(escape: str) -> str:
-    """Only ASCII: what is no escape character must not become one."""
+    """Lower only ASCII: other characters must not become an escape character."""
     return lower(escape) if escape.isascii() else escape
 
 
 def _like_fact(facts: Sequence[Fact]) -> Fact:
-    """A pattern with an escape character can be malformed, which is NULL."""
+    """Return the fact of LIKE: a pattern with an escape character can be malformed, which gives NULL."""
     return Fact(BOOLEAN, any_nullable(facts) or len(facts) == 3)
 
 

@@ -1,8 +1,8 @@
-"""Roots, exponentials, logarithms and powers, computed in floats. What is no real number is NULL, as is 0 to a negative
-power; a result beyond the largest float is infinity, as in DuckDB.
+"""Roots, exponentials, logarithms and powers, computed in floats. Results that are not real numbers are NULL, as is 0
+to a negative power; a result beyond the largest float is infinity, as in DuckDB.
 
-Ranges go from end to end and some units in the last place outward, for neither the library here nor another engine's is
-exact to the last bit (intervals.rising).
+Ranges are computed from end to end and widened by some units in the last place, since neither the library here nor
+another engine's is exact to the last bit (intervals.rising).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NUMBERS = always(Type.REAL)
 
 
 def _cells(operation: np.ufunc, defined: Callable[[Any], Bools] | None = None) -> Kernel:
-    """A function of one float, NULL where it is not defined."""
+    """Return the kernel of a function of one float, NULL where undefined."""
 
     def kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
         values, valid = as_type(vectors[0], Type.REAL), vectors[0].valid
@@ -55,7 +55,7 @@ def _cells(operation: np.ufunc, defined: Callable[[Any], Bools] | None = None) -
 
 
 def _rising(function: Callable[[float], float], within: Interval | None = None) -> FactRule:
-    """Of a function that never falls, whose values all lie `within`."""
+    """Return the fact rule of a monotone function with values in `within`."""
 
     def range_of(held: Interval) -> Interval:
         found = intervals.rising(function, held)
@@ -65,13 +65,13 @@ def _rising(function: Callable[[float], float], within: Interval | None = None) 
 
 
 def _sqrt_fact(facts: Sequence[Fact]) -> Fact:
-    """Exact: square roots are rounded to nearest on every machine."""
+    """Return the exact fact of SQRT: square roots are rounded to nearest on every machine."""
     held = facts[0].range.intersect(_POSITIVE)
     return Fact(intervals.rising(math.sqrt, held or point(0), ulps=0), facts[0].nullable or held != facts[0].range)
 
 
 def _positive(fact: Fact) -> Interval | None:
-    """The part of a range above 0, which begins at the first integer or float there is."""
+    """Return the part of a range above 0, which begins at the first integer or float."""
     return fact.range.intersect(Interval(1 if fact.whole else _SMALLEST, math.inf))
 
 
@@ -119,13 +119,13 @@ def _power_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def _power(base: Interval, exponent: Interval) -> Interval:
-    """x^y = exp(y ln x) for 0 <= x: y ln x is linear in either, so it is largest and least at the corners."""
+    """Return x^y = exp(y ln x) for 0 <= x: y ln x is linear in either, so its extremes are at the corners."""
     corners = [_pow(x, y) for x in (base.lower, base.upper) for y in (exponent.lower, exponent.upper)]
     return hull(map(intervals.around, corners)).intersect(_POSITIVE) or _POSITIVE
 
 
 def _pow(x: Number, y: Number) -> float:
-    """The power; where there is none, what those of x near 0 go towards."""
+    """Return the power; if undefined, its limit for x towards 0."""
     if x == 0 and y < 0:
         return math.inf
     try:
@@ -143,8 +143,8 @@ def _power_kernel(_kind: Type, vectors: Sequence[Vector]) -> Vector:
 
 
 def _wave(function: Callable[[float], float]) -> Kernel:
-    """A trigonometric function, by the C library for each cell: NumPy's own versions look at several cells at once.
-    NULL of an infinity."""
+    """Return a trigonometric function's kernel, by the C library for each cell: NumPy's versions process several cells
+    together. NULL for an infinity."""
     return by_cell(lambda value: function(value) if math.isfinite(value) else None)
 
 
@@ -156,11 +156,11 @@ def _wave_fact(span: Interval) -> FactRule:
 
 
 def _pi(_kind: Type, _vectors: Sequence[Vector]) -> Vector:
-    """One cell: a function of nothing is folded into a literal where it is read."""
+    """Return one cell: a function without arguments is folded into a literal."""
     return Vector(np.array([math.pi]))
 
 
-# A value at or below 0 becomes 0, and so NULL; NULL too, for GREATEST skips it. So the value is written once only.
+# A value at or below 0 becomes 0, and so NULL; so does NULL, which GREATEST skips. So the value is written only once.
 _SQL_POSITIVE = "NULLIF(GREATEST({0}, 0), 0)"
 _SQL_FINITE = "CASE WHEN ABS({{0}}) <= 1.7976931348623157e308 THEN {}({{0}}) END"
 _SQL_LOG10 = f"LOG10({_SQL_POSITIVE})"

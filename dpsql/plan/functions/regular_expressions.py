@@ -1,7 +1,7 @@
-"""Regular expressions, of which time grows in proportion to a text.
+"""Regular expressions, with time proportional to the text's length.
 
-Whatever matches is registered from above (`register`): this room knows NumPy alone. The pattern is a constant of the
-query, checked when it is bound (`sql.bind.regular_expressions`); a kernel gives NULL for one that is none.
+A higher layer registers the matcher (`register`): this package only knows NumPy. The pattern is a constant of the
+query, checked during binding (`sql.bind.regular_expressions`); a kernel gives NULL for an invalid one.
 """
 
 from __future__ import annotations
@@ -21,43 +21,44 @@ from dpsql.schema.columns import Type
 from dpsql.schema.memoization import remembered
 
 MOST_PATTERNS = 256
-"""Patterns that are kept ready at a time."""
+"""Cache size for compiled patterns."""
 
 
 class Pattern(Protocol):
-    """A pattern that is ready to be looked for. A text that is no Unicode (a lone surrogate) matches nothing."""
+    """A compiled pattern. A text that is not valid Unicode (a lone surrogate) matches nothing."""
 
     @property
     def groups(self) -> int:
-        """How many groups it captures."""
+        """Number of capture groups."""
 
     @property
     def size(self) -> int:
-        """The instructions of its program: each may be at work at each character of a text."""
+        """Number of instructions of its program: each may run at each character of a text."""
 
     def found(self, text: str) -> bool:
-        """Whether it stands anywhere in a text."""
+        """Return whether it occurs in a text."""
 
     def whole(self, text: str) -> bool:
-        """Whether it is all of a text."""
+        """Return whether it matches a whole text."""
 
     def extracted(self, text: str, group: int) -> str:
-        """A group of its first place in a text, 0 for all of it; empty where there is none."""
+        """Return a group of its first match in a text, 0 for the whole match; empty if there is none."""
 
     def replaced(self, text: str, new: str, *, every: bool) -> str | None:
-        """The text with its first place, or every one, replaced; None where the replacement is none, or too long."""
+        """Return the text with its first match, or every match, replaced; None if the replacement is invalid, or the
+        result too long."""
 
 
 _makers: list[Callable[[str], Pattern]] = []
 
 
 def register(maker: Callable[[str], Pattern]) -> None:
-    """Say what makes a pattern of a text. It raises ValueError for a text that is none."""
+    """Register a compiler of patterns. It raises ValueError for an invalid text."""
     _makers[:] = [maker]
 
 
 def pattern_of(text: str) -> Pattern | None:
-    """The pattern that a text is; None where it is none, or nothing that matches is there."""
+    """Return the compiled pattern; None if it is invalid, or no compiler is registered."""
     return _ready(text) if _makers else None
 
 
@@ -98,12 +99,12 @@ def _replaced(text: str, pattern: str, new: str, *, every: bool) -> str | None:
 
 
 _STEP = 16
-"""The work of one instruction at one character, where a group is looked for."""
+"""Work of one instruction at one character in a search for a group."""
 _COPY = 12
-"""The work of a character of a replacement, which is built before it is measured."""
+"""Work per character of a replacement, which is built before it is measured."""
 _MATCH = 6_000
 MOST_REPLACED = 2_048
-"""REGEXP_REPLACE of every place reads texts of so many characters: Python is called for each place."""
+"""Maximum length of texts for REGEXP_REPLACE of every match: Python is called for each match."""
 _CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\\[QE]|\\.", re.DOTALL)
 _REPEATED = re.compile(r"[*+]|\{\d+,\}")
 _ONE_CLASS = re.compile(r"(?:\(\?[is]+\))?(?:\(?[x.](?:[*+]|\{\d+,\})?\)?|\^x[*+]|x[*+]\$|\^x[*+]\|x[*+]\$)")
@@ -112,7 +113,7 @@ _ENCLOSED = re.compile(rf"{_PLAIN}*\[\^([^\\\[\]-]+)\][*+]({_PLAIN}){_PLAIN}*")
 
 
 def _steps(sizes: Sequence[Size]) -> float:
-    """The work of one search: new states of the automaton, and those that are found again."""
+    """Return the work of one search: new states of the automaton, and cached ones."""
     text, program = sizes[0].characters + 1, _program(sizes[1])
     return KNOWN_STATE * text + NEW_STATE * program * min(text, most_states(str(sizes[1].constant or ""), program))
 
@@ -127,7 +128,7 @@ def _searching(sizes: Sequence[Size]) -> float:
 
 
 def _taking(sizes: Sequence[Size]) -> float:
-    """RE2 finds the ends of groups by a second search, and by a third one without a cache of states."""
+    """Return the work of finding groups: RE2 needs a second search, and a third one without a cache of states."""
     groups = _STEP * (sizes[0].characters + 1) * _program(sizes[1])
     return CELL + _MATCH + 2 * _steps(sizes) + groups + 20 * characters(sizes)
 
@@ -137,7 +138,8 @@ def _replacing_one(sizes: Sequence[Size]) -> float:
 
 
 def _replacing_all(sizes: Sequence[Size]) -> float:
-    """A search for each character; each reads on to the end of the text unless the pattern keeps it short."""
+    """Return the work of a search for each character; each reads to the end of the text unless the pattern limits
+    it."""
     text, new, program = sizes[0].characters, sizes[2].characters, _program(sizes[1])
     pattern = str(sizes[1].constant or "")
     read = min(text, _reach(pattern, program))
@@ -147,11 +149,12 @@ def _replacing_all(sizes: Sequence[Size]) -> float:
 
 
 def _reach(pattern: str, program: int) -> float:
-    """How many characters beyond the end of a match a search reads at most, as far as is known here.
+    """Return the maximum number of characters that a search reads beyond the end of a match, as far as known here.
 
-    A search goes on where a longer match is still possible. Without `*` and `+` no match is longer than the program.
-    One repeated class of characters ends at the first character that is not in it, and a pattern such as <[^>]*> at its
-    last character. A pattern that is held to an end of the text has a match there only."""
+    A search continues while a longer match is possible. Without `*` and `+`, no match is longer than the program. One
+    repeated class of characters ends at the first character outside it, and a pattern such as <[^>]*> at its last
+    character. A pattern anchored to an end of the text only matches there.
+    """
     if r"\Q" in pattern:
         return math.inf
     enclosed = _ENCLOSED.fullmatch(pattern)
@@ -164,7 +167,7 @@ def _reach(pattern: str, program: int) -> float:
 
 
 MOST_GROUPS = 9
-"""As DuckDB counts them."""
+"""DuckDB's maximum."""
 
 
 def _no_longer(facts: Sequence[Fact]) -> Fact:
@@ -176,7 +179,8 @@ def _unless_too_long(_facts: Sequence[Fact]) -> Fact:
 
 
 def _one_replaced(sizes: Sequence[Size]) -> int:
-    """Each sign of the replacement can be a group, which is no longer than the text."""
+    """Return the length after one replacement. Each character of the replacement can be a group, which is no longer
+    than the text."""
     return sizes[0].characters * (1 + str(sizes[2].constant or "").count("\\")) + sizes[2].characters
 
 

@@ -1,6 +1,6 @@
-"""FLOOR, CEIL, ROUND and TRUNC. None of them ever falls, so a range goes from end to end.
+"""FLOOR, CEIL, ROUND and TRUNC. All are monotone, so they map the ends of a range.
 
-To whole numbers they give an INTEGER where the declared range says that it fits, else REAL.
+Rounding to whole numbers gives an INTEGER if the declared range fits, otherwise a REAL.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INT64, Interval
 
 MOST_DIGITS = 309
-"""Numbers of digits beyond +/-309 mean the same as +/-309: 10^309 is infinite as a float."""
+"""More digits than +/-309 mean the same as +/-309: 10^309 is infinite as a float."""
 POWERS = np.array([*(10.0**n for n in range(MOST_DIGITS)), math.inf])
 EXACT_POWERS = 22
-"""10^22 is the largest power of ten that a float holds exactly."""
+"""10^22 is the largest power of ten that is exact as a float."""
 SPLITTER = 2.0**27 + 1
 """Veltkamp's constant: `x * SPLITTER` splits a float into two halves of 26 bits."""
 _NEVER_OVERFLOWS = 1e290
 _INTEGER_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
 _LEAST_SIZE = np.uint64(2**63)
-"""The size of the least integer."""
+"""Absolute value of the least integer."""
 
 Rounding = Callable[[Any], Array]
 
 
 def _half_away(value: float) -> int:
-    """ROUND of one number, exactly."""
+    """Return ROUND of one number, exactly."""
     whole = math.trunc(value)
     if abs(value - whole) < 0.5:
         return whole
@@ -78,7 +78,7 @@ def _whole(rounding: Rounding) -> Kernel:
         if values.dtype == np.int64:
             return vectors[0]
         rounded = rounding(values)
-        if kind is Type.INTEGER:  # the range says that it fits; a cell that does not (a NULL's) is made to
+        if kind is Type.INTEGER:  # the range fits; other cells (of NULLs) are clipped
             rounded = np.clip(rounded, -LARGEST_INTEGER, LARGEST_INTEGER).astype(np.int64)
         return Vector(rounded, vectors[0].valid)
 
@@ -94,7 +94,7 @@ def _sql_whole(name: str) -> SqlRule:
     return sql
 
 
-# To a number of digits.
+# Rounding to digits.
 
 
 def _digits_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
@@ -117,10 +117,10 @@ def _digits_kernel(rounding: Rounding) -> Kernel:
 
 
 def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> tuple[Array, Bools]:
-    """The integers rounded, and which of them are no larger than 64 bits hold."""
+    """Return the rounded integers, and which of them fit into 64 bits."""
     left = np.maximum(-digits, 0)
     power = _INTEGER_POWERS[np.minimum(left, 19)]
-    size = np.where(values < 0, 0 - values.view(np.uint64), values.view(np.uint64))  # of the least integer too
+    size = np.where(values < 0, 0 - values.view(np.uint64), values.view(np.uint64))  # also of the least integer
     rest = np.where(left > 19, size, size % power)
     whole = size - rest
     if half:
@@ -131,8 +131,8 @@ def _integers_to_digits(values: Array, digits: Array, *, half: bool) -> tuple[Ar
 
 
 def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
-    """As DuckDB 2.0 computes it. A value stays as it is where the computation overflows; ROUND alone gives 0 where a
-    power of ten before the point does."""
+    """Round as DuckDB 2.0 does. A value is unchanged if the computation overflows; only ROUND gives 0 if a power of ten
+    before the point overflows."""
     power, after = POWERS[np.abs(digits)], digits >= 0
     with np.errstate(all="ignore"):
         scaled = values * power
@@ -150,10 +150,11 @@ def _to_digits(values: Array, digits: Array, rounding: Rounding) -> Array:
 
 
 def _is_below_half(values: Array, power: Array, scaled: Array) -> Bools:
-    """Whether `scaled`, the float nearest to values * power, is a half although the exact product is nearer to zero.
+    """Return whether `scaled`, the float nearest to values * power, is a half although the exact product is nearer to
+    zero.
 
-    0.15 * 10 is 1.5 as a float, and 1.49999... exactly. The error of the float is computed without rounding (Dekker
-    1971): no half overflows, and 10^0 to 10^22 are exact.
+    0.15 * 10 is 1.5 as a float, and 1.49999... exactly. The float's error is computed without rounding (Dekker 1971):
+    no half overflows, and 10^0 to 10^22 are exact.
     """
     half = np.abs(scaled - np.trunc(scaled)) == 0.5
     high, low = halves_of(values)
@@ -163,7 +164,7 @@ def _is_below_half(values: Array, power: Array, scaled: Array) -> Bools:
 
 
 def halves_of(values: Array) -> tuple[Array, Array]:
-    """Two floats of at most 26 bits each whose sum is the value."""
+    """Return two floats of at most 26 bits each whose sum is the value."""
     large = values * SPLITTER
     high = large - (large - values)
     return high, values - high
@@ -183,7 +184,8 @@ def _digits_fact(rounding: Rounding) -> FactRule:
 
 
 def _at_constant(values: Interval, digits: Interval, rounding: Rounding, *, whole: bool) -> Interval | None:
-    """From end to end: what the kernel computes never falls, as long as nothing overflows. None where it may."""
+    """Return the range from end to end: the kernel is monotone unless there is an overflow. None if that is
+    possible."""
     if digits.lower != digits.upper or not digits.bounded:
         return None
     if not values.bounded or (whole and values.magnitude > LARGEST_INTEGER):
@@ -200,7 +202,8 @@ def _at_constant(values: Interval, digits: Interval, rounding: Rounding, *, whol
 
 
 def _at_any(values: Interval, digits: Interval) -> Interval:
-    """Rounding to n digits keeps the sign, moves a value by at most 10^-n and at most doubles it."""
+    """Return the range of rounding to n digits, which keeps the sign, moves a value by at most 10^-n and at most
+    doubles it."""
     doubled = intervals.rising(lambda end: 2 * end, Interval(min(values.lower, 0), max(values.upper, 0)))
     step = math.inf if digits.lower <= -MOST_DIGITS else 10.0 ** min(308, -digits.lower)
     near = intervals.add(intervals.rising(float, values), Interval(-step, step))
@@ -209,7 +212,7 @@ def _at_any(values: Interval, digits: Interval) -> Interval:
 
 def _sql_digits(name: str) -> SqlRule:
     def sql(kinds: Sequence[Type], _result: Type) -> str:
-        limited = f"LEAST(GREATEST({{1}}, {-MOST_DIGITS}), {MOST_DIGITS})"  # which would skip NULL
+        limited = f"LEAST(GREATEST({{1}}, {-MOST_DIGITS}), {MOST_DIGITS})"  # LEAST and GREATEST would skip NULL
         rounded = f"{name}({{0}}, CAST(CASE WHEN {{1}} IS NOT NULL THEN {limited} END AS INTEGER))"
         if kinds[0] is not Type.INTEGER:
             return rounded
@@ -219,7 +222,7 @@ def _sql_digits(name: str) -> SqlRule:
 
 
 def _with_digits(name: str, rounding: Rounding, rounded: Callable[[float], int]) -> Function:
-    """A function of one argument, or of a second one that says how many digits stay after the point."""
+    """Return a function of one argument, or with a second one: the number of digits after the point."""
     range_of = _end_to_end(rounded)
     whole = (_whole_type(range_of), strict_fact(range_of), _whole(rounding), _sql_whole(name))
     digits = (_digits_type, _digits_fact(rounding), _digits_kernel(rounding), _sql_digits(name))

@@ -1,4 +1,4 @@
-"""Rules that many functions share: types, facts and NULL handling."""
+"""Shared rules of many functions: types, facts and NULL handling."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dpsql.schema.columns import Type
 from dpsql.schema.intervals import INFINITY, INT64, Interval
 
 LARGEST_INTEGER = 2**62
-"""Results of +, - and * are INTEGER where they cannot be larger; bounds and sums are held to it. A cell can be any
+"""Results of +, - and * are INTEGER if they cannot be larger; bounds and sums are limited to it. A cell can be any
 number of 64 bits (`INT64`)."""
 LEAST_INTEGER = int(INT64.lower)
-"""Has no counterpart above 0: -x, ABS(x) and x // -1 are NULL there."""
+"""It has no positive counterpart: -x, ABS(x) and x // -1 are NULL for it."""
 INTEGERS = Interval(-LARGEST_INTEGER, LARGEST_INTEGER)
-"""Whole numbers that answers are computed with."""
+"""Range of whole numbers in answers."""
 
 TypeRule = Callable[[Sequence[Type], Sequence[Fact]], Type | None]
 FactRule = Callable[[Sequence[Fact]], Fact]
@@ -29,14 +29,14 @@ def all_numeric(kinds: Sequence[Type]) -> bool:
 
 
 def common(kinds: Sequence[Type]) -> Type | None:
-    """The one type that all have, REAL for numbers of both kinds, None where they do not mix."""
+    """Return the common type of all, REAL for mixed numbers, None if they do not mix."""
     if len(set(kinds)) == 1:
         return kinds[0]
     return Type.REAL if all_numeric(kinds) else None
 
 
 def of_one_type(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
-    """What all arguments have in common: for results that are one of the arguments."""
+    """Return the common type of all arguments, for functions that return one of them."""
     kind = common(kinds)
     return None if kind is None or kind.opaque else kind
 
@@ -46,19 +46,20 @@ def comparable(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
 
 
 def always(kind: Type, takes: Callable[[Sequence[Type]], bool] = all_numeric) -> TypeRule:
-    """Result of one type for all arguments that fit."""
+    """Return the type rule of a fixed result type for all arguments that fit."""
     return lambda kinds, _facts: kind if takes(kinds) else None
 
 
 def widest(kinds: Sequence[Type], _facts: Sequence[Fact]) -> Type | None:
-    """INTEGER for integers, else REAL: for results that are never larger than an argument."""
+    """Return INTEGER for integers, otherwise REAL: for results that are never larger than an argument."""
     return common(kinds) if all_numeric(kinds) else None
 
 
 def unless_overflow(range_of: Callable[..., Interval]) -> TypeRule:
-    """INTEGER where all are integers and the declared ranges keep the result within +/-2^62, else REAL.
+    """Return a type rule: INTEGER if all are integers and the declared ranges keep the result within +/-2^62, otherwise
+    REAL.
 
-    Overflow is thus decided before any row is read: a result that could leave 64 bits is computed in floats.
+    Overflow is thus decided before any row is read: a result that could exceed 64 bits is computed in floats.
     """
 
     def rule(kinds: Sequence[Type], facts: Sequence[Fact]) -> Type | None:
@@ -79,22 +80,23 @@ def boolean_fact(facts: Sequence[Fact]) -> Fact:
 
 
 def maybe_infinite(known: Fact) -> bool:
-    """Integers are never infinite, though nothing may be known of their range."""
+    """Return whether values may be infinite. Integers are not, even without a known range."""
     return not known.whole and not known.range.bounded
 
 
 def open_ends(span: Interval, lower: bool, upper: bool) -> Interval:
-    """The range, without those of its ends that are only its type's: what nobody has said."""
+    """Return the range without those ends that are undeclared, and only the type's."""
     return Interval(-INFINITY if lower else span.lower, INFINITY if upper else span.upper)
 
 
 def strict_fact(range_of: Callable[..., Interval], makes_nan: Callable[..., bool] = lambda *_facts: False) -> FactRule:
-    """NULL in, NULL out; and NULL where the result is NaN, if infinite arguments can make it so (inf - inf)."""
+    """Return a fact rule: NULL in, NULL out; and NULL if the result is NaN, if infinite arguments allow it (inf -
+    inf)."""
     return lambda facts: Fact(range_of(*[each.range for each in facts]), any_nullable(facts) or makes_nan(*facts))
 
 
 def both_valid(vectors: Sequence[Vector]) -> Bools | None:
-    """Where no argument is NULL; None when there is no NULL at all."""
+    """Return where no argument is NULL; None if there is no NULL."""
     masks = [each.valid for each in vectors if each.valid is not None]
     if not masks:
         return None
@@ -105,16 +107,16 @@ def both_valid(vectors: Sequence[Vector]) -> Bools | None:
 
 
 def and_valid(fits: Bools, valid: Bools | None) -> Bools | None:
-    """Where a result is not NULL: the argument is not, and it fits."""
+    """Return where a result is not NULL: the argument is not, and it fits."""
     if fits.all():
         return valid
     return fits if valid is None else fits & valid
 
 
 def as_type(vector: Vector, kind: Type) -> Array:
-    """The values in the array type of `kind`: integers become floats where floats are wanted.
+    """Return the values in the array type of `kind`, with integers converted to floats if needed.
 
-    Released counts are floats though they are INTEGER (the noise is not rounded); those are rounded here.
+    Released counts are floats although they are INTEGER (the noise is not rounded); those are rounded here.
     """
     values, wanted = vector.values, DTYPES[kind]
     if values.dtype == wanted:
@@ -125,7 +127,7 @@ def as_type(vector: Vector, kind: Type) -> Array:
 
 
 def without_nan(values: Array, valid: Bools | None) -> Vector:
-    """NaN is NULL after every node."""
+    """Return a vector with NULL for NaN, as after every node."""
     if values.dtype != np.float64:
         return Vector(values, valid)
     wrong = np.isnan(values)
@@ -135,14 +137,14 @@ def without_nan(values: Array, valid: Bools | None) -> Vector:
 
 
 def away_from_zero(values: Array) -> Array:
-    """Rounded to the nearest whole number, halves away from zero, as SQL has it. What rounds to zero keeps its sign."""
+    """Round to the nearest whole number, halves away from zero, as in SQL. Zeros keep their sign."""
     whole = np.trunc(values)
     with np.errstate(invalid="ignore"):  # inf - inf
         return np.asarray(np.copysign(whole + np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0), values))
 
 
 def strict(operation: Callable[..., Array]) -> Kernel:
-    """A kernel that works cell by cell on the result's type; NULL in any argument gives NULL."""
+    """Return a cell-by-cell kernel on the result's type; NULL in any argument gives NULL."""
 
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
         with np.errstate(all="ignore"):
@@ -152,7 +154,7 @@ def strict(operation: Callable[..., Array]) -> Kernel:
 
 
 def in_result_type(template: str) -> SqlRule:
-    """DuckDB's SQL of an operation on the result's type: integers become DOUBLE first where that is REAL."""
+    """Return the SQL of an operation on the result's type: integers are cast to DOUBLE first if that is REAL."""
 
     def sql(kinds: Sequence[Type], result: Type) -> str:
         cast = result is Type.REAL
@@ -166,10 +168,10 @@ def in_result_type(template: str) -> SqlRule:
 
 
 def sql_between(value: str, least: int, most: int) -> str:
-    """An integer in DuckDB's SQL, NULL unless least <= value <= most.
+    """Return an integer in DuckDB's SQL, NULL unless least <= value <= most.
 
-    The value is written once only, or the text of nested calls would grow exponentially. GREATEST and LEAST skip NULL,
-    so a NULL becomes a value outside, and so NULL again.
+    The value is written only once; otherwise, the text of nested calls would grow exponentially. GREATEST and LEAST
+    skip NULL, so a NULL becomes a value outside, and so NULL again.
     """
     below, above = least - 1, most + 1
     return f"NULLIF(NULLIF(LEAST(GREATEST({value}, {below}), {above}), {below}), {above})"

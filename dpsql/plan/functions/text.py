@@ -1,10 +1,10 @@
 """Functions of texts, which are sequences of Unicode code points.
 
-A function that can make a text longer than its arguments gives NULL in place of a text above MOST_CHARACTERS, and in
-Python decides so before the text is built: no query can exhaust the memory.
+A function whose result can be longer than its arguments gives NULL for a result above MOST_CHARACTERS. In Python, it
+decides so before building the text: no query can exhaust the memory.
 
-The SQL of a function names each argument once, or nested calls would grow exponentially as they are written out. One
-that needs its arguments more often takes them from a list of one cell.
+A function's SQL names each argument once; otherwise, nested calls would grow exponentially. If arguments are needed
+more often, they are taken from a list of one cell.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from dpsql.schema.intervals import INFINITY, Interval
 
 MOST_CHARACTERS = LONGEST_TEXT
 LONGEST = 2**32 - 1
-"""No text has more characters: DuckDB ends at so many bytes, and the kernels here count no further."""
+"""Maximum number of characters: DuckDB stops at this many bytes, and the kernels here count no further."""
 PLACES = Interval(-(2**32), LONGEST)
-"""What DuckDB takes as a place or a length in a text; anything else is an error there and NULL here."""
+"""DuckDB's range of places and lengths in a text; other values are errors there and NULL here."""
 SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-"""What TRIM takes away unless told: Unicode's category Zs, which has no tab and no end of line."""
+"""Characters removed by TRIM by default: Unicode's category Zs, which has no tab and no end of line."""
 
 
 # Types and facts.
 
 
 def typed(result: Type, *wanted: Type) -> TypeRule:
-    """The result for arguments of these types in order; the last ones may be missing where the arity says so."""
+    """Return the result type for arguments of these types, in order; the last ones may be missing if the arity
+    allows."""
     return always(result, lambda kinds: all(map(is_, kinds, wanted)))
 
 
@@ -44,7 +45,7 @@ def _texts(result: Type) -> TypeRule:
 
 
 def _no_longer(facts: Sequence[Fact]) -> Fact:
-    """A text that is never longer than the first argument."""
+    """Return the fact of a text that is never longer than the first argument."""
     return Fact(nullable=any_nullable(facts), most=facts[0].most)
 
 
@@ -58,7 +59,7 @@ def _end_to_end(facts: Sequence[Fact]) -> Fact:
 
 
 def _padded(facts: Sequence[Fact]) -> Fact:
-    """As long as the count says; 0 where that is below 0."""
+    """Return the fact of a text with the count as length; 0 if negative."""
     return Fact(nullable=True, most=max(0, int(facts[1].range.upper)) if facts[1].limited else None)
 
 
@@ -68,7 +69,7 @@ def _shorter(first: int | None, second: int | None) -> int | None:
 
 
 def _first_characters(facts: Sequence[Fact]) -> Fact:
-    """So many characters; all but so many where the count is below 0."""
+    """Return the fact of the first count characters; all but the last -count if negative."""
     count = facts[1]
     cut = int(count.range.upper) if count.limited and count.range.lower >= 0 else None
     return replace(_places_fact(facts), most=_shorter(facts[0].most, cut))
@@ -79,21 +80,22 @@ def _last_characters(facts: Sequence[Fact]) -> Fact:
 
 
 def _part(facts: Sequence[Fact]) -> Fact:
-    """From a place, so many characters on, or back where the length is below 0."""
+    """Return the fact of a substring of given length; backwards if negative."""
     cut = int(facts[2].range.magnitude) if len(facts) == 3 and facts[2].limited else None
     return replace(_places_fact(facts), most=_shorter(facts[0].most, cut))
 
 
 def _count_fact(facts: Sequence[Fact]) -> Fact:
-    """A length or a place in the first argument. Where nothing says how long that is, only 0 means something."""
+    """Return the fact of a length or a place in the first argument. Without its maximum length, only 0 is
+    meaningful."""
     if facts[0].most is not None:
-        longest = max(1, facts[0].most)  # the empty text stands at place 1 of an empty one
+        longest = max(1, facts[0].most)  # the empty text is at place 1 of an empty one
         return Fact(Interval(0, min(longest, LONGEST)), any_nullable(facts))
     return Fact(Interval(0, LONGEST), any_nullable(facts), meant=Interval(0, INFINITY))
 
 
 def _places_fact(facts: Sequence[Fact]) -> Fact:
-    """NULL only for NULL where all places are known to be such as DuckDB takes."""
+    """Return the fact of a text that is NULL only for NULL, if all places are in DuckDB's range."""
     fit = all(each.range.intersect(PLACES) == each.range for each in facts[1:])
     return Fact(nullable=any_nullable(facts) or not fit)
 
@@ -110,7 +112,8 @@ def _position(text: str, part: str) -> int:
 
 
 def _substring(text: str, start: int, length: int = LONGEST) -> str | None:
-    """From the place `start`, counted from 1 or, below 0, from the end; a negative length reaches backwards."""
+    """Return the substring from `start`, counted from 1 or, if negative, from the end; a negative length counts
+    backwards."""
     if start not in PLACES or length not in PLACES:
         return None
     begin = start - 1 if start >= 0 else len(text) + start
@@ -123,7 +126,7 @@ def _left(text: str, count: int) -> str | None:
 
 
 def _right(text: str, count: int) -> str:
-    """The last `count` characters; below 0, all but the first -`count`."""
+    """Return the last `count` characters; if negative, all but the first -`count`."""
     return text[max(0, len(text) - count) :] if count >= 0 else text[-count:]
 
 
@@ -152,7 +155,8 @@ def _replace(text: str, old: str, new: str) -> str | None:
 
 
 def _split_part(text: str, separator: str, number: int) -> str:
-    """The part of that number, from the end below 0; empty where there is none. An empty separator parts characters."""
+    """Return the part with this number, from the end if negative; empty if missing. An empty separator splits
+    characters."""
     parts = text.split(separator) if separator else list(text)
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if number and 0 <= place < len(parts) else ""
@@ -173,29 +177,29 @@ def _pad_right(text: str, count: int, pad: str) -> str | None:
 
 
 def _padding(text: str, count: int, pad: str) -> str | None:
-    """What is missing to `count` characters; None where that is too many, or there is nothing to pad with."""
+    """Return the padding up to `count` characters; None if that is too many, or `pad` is empty."""
     missing = count - len(text)
     if count > MOST_CHARACTERS or (missing > 0 and not pad):
         return None
     return (pad * (missing // len(pad) + 1))[:missing] if missing > 0 else ""
 
 
-# DuckDB's SQL. The parameter of a lambda wins over a column of the same name.
+# DuckDB's SQL. A lambda's parameter shadows a column of the same name.
 
 
 def once(body: str, **arguments: str) -> str:
-    """`body`, in which s['x'] is the argument x, over arguments that are written only here."""
+    """Return `body`, in which s['x'] is the argument x, over arguments that are written only here."""
     cell = ", ".join(f"'{name}': {text}" for name, text in arguments.items())
     return f"list_transform([{{{{{cell}}}}}], lambda s: {body})[1]"
 
 
 def _only(text: str, condition: str) -> str:
-    """NULL unless the condition holds of the value `s`."""
+    """Return NULL unless the condition holds for the value `s`."""
     return f"list_filter([{text}], lambda s: {condition})[1]"
 
 
 def _limited(text: str) -> str:
-    """For texts that are no longer than their parts together: they may be built, and then be dropped."""
+    """Limit a text that is no longer than its parts together: it may be built, and then dropped."""
     return _only(text, f"length(s) <= {MOST_CHARACTERS}")
 
 
@@ -215,7 +219,7 @@ def _pad_sql(name: str) -> str:
     )  # fmt: skip
 
 
-_REPLACE_SQL = once(  # the length of the result comes from that of the text without what is replaced
+_REPLACE_SQL = once(  # computes the result's length from the text without the replaced parts
     "CASE WHEN length(s['x']) + (length(s['x']) - length(replace(s['x'], s['old'], '')))"
     " // GREATEST(length(s['old']), 1) * (length(s['new']) - length(s['old']))"
     f" <= {MOST_CHARACTERS} THEN replace(s['x'], s['old'], s['new']) END",
@@ -225,7 +229,7 @@ _REPEAT_SQL = once(
     f"CASE WHEN length(s['x']) * CAST(s['n'] AS DOUBLE) <= {MOST_CHARACTERS} THEN repeat(s['x'], s['n']) END",
     x="{0}", n="{1}",
 )  # fmt: skip
-_REVERSE_SQL = "array_to_string(list_reverse(string_split({0}, '')), '')"  # DuckDB's own REVERSE keeps graphemes whole
+_REVERSE_SQL = "array_to_string(list_reverse(string_split({0}, '')), '')"  # DuckDB's REVERSE keeps graphemes whole
 
 _TEXT = _texts(Type.TEXT)
 _TEST = _texts(Type.BOOLEAN)

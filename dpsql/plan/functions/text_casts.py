@@ -1,7 +1,7 @@
-"""Casts of texts. `dpsql.schema.text_values` says what a text may look like, for the kernel and for DuckDB.
+"""Casts of texts. `dpsql.schema.text_values` defines the accepted texts, for the kernel and for DuckDB.
 
-DuckDB by itself reads more than these: underscores in numbers, hexadecimal integers, an exponent in a DECIMAL (some of
-them wrongly), names of time zones, years before 1 and after 9999, "epoch", "infinity". It leaves out offsets of times.
+DuckDB reads more texts: underscores in numbers, hexadecimal integers, an exponent in a DECIMAL (some of them wrongly),
+names of time zones, years before 1 and after 9999, "epoch", "infinity". It ignores offsets of times.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ from dpsql.schema.text_values import (
 
 _plain = re.compile(PLAIN_FORM)
 
-_READING = linear(8_000)  # a pattern that fails late tries each zero of many as a first digit
+_READING = linear(8_000)  # a pattern that fails late tries each of many zeros as a first digit
 
 
 def _sql_form(pattern: str) -> str:
-    """The part of {0} that matches, without the space around it; an empty text, which no cast takes, for others."""
+    """Return the part of {0} that matches, without surrounding space; for others an empty text, which no cast
+    accepts."""
     bare = rf"[ \t\n\v\f\r]*({pattern})[ \t\n\v\f\r]*".replace("{", "{{").replace("}", "}}")
     return f"regexp_extract({{0}}, '^{bare}$', 1)"
 
 
 def _reads(read: Callable[[str], Any]) -> Kernel:
-    """Each distinct text is read once; NULL where that gives None."""
+    """Return a kernel that reads each distinct text once; NULL if that gives None."""
 
     def kernel(kind: Type, vectors: Sequence[Vector]) -> Vector:
         texts = vectors[0].values.tolist()
@@ -87,9 +88,9 @@ def _to_decimal(kind: Type, vectors: Sequence[Vector]) -> Vector:
     return _reads(read)(kind, vectors[:1])
 
 
-_SQL_OFFSET = f"regexp_replace({_sql_form(MOMENT_FORM)}, ' ([+Z-])', '\\1')"  # DuckDB reads no space before an offset
+_SQL_OFFSET = f"regexp_replace({_sql_form(MOMENT_FORM)}, ' ([+Z-])', '\\1')"  # DuckDB accepts no space before an offset
 _SQL_MOMENT = f"TRY_CAST(TRY_CAST({_SQL_OFFSET} AS TIMESTAMPTZ) AS TIMESTAMP)"
-"""In an instance whose TimeZone is UTC. An offset can lead beyond the calendar."""
+"""For an instance whose TimeZone is UTC. An offset can lead beyond the calendar."""
 _BEFORE, _AFTER = "TIMESTAMP '0001-12-31 (BC) 23:59:59.999999'", "TIMESTAMP '10000-01-01 00:00:00'"
 _SQL_TIMESTAMP = f"NULLIF(NULLIF(LEAST(GREATEST({_SQL_MOMENT}, {_BEFORE}), {_AFTER}), {_BEFORE}), {_AFTER})"
 _WORDS = "|".join((*TRUE_WORDS, *FALSE_WORDS))
@@ -111,7 +112,8 @@ def _from_text(word: str, result: Type, span: Interval, kernel: Kernel, sql: str
 
 
 FUNCTIONS = (
-    # By way of HUGEINT: some forms ('-0.4' as unsigned, many digits and an exponent) fail to be read as smaller types.
+    # Via HUGEINT: some forms ('-0.4' as unsigned, many digits and an exponent) cannot be cast to smaller types
+    # directly.
     *(_from_text(word, Type.INTEGER, width, _to_integer(width),
                  sql_integer(word, f"TRY_CAST({_sql_form(INTEGER_FORM)} AS HUGEINT)"))
       for word, width in WIDTHS.items()),
