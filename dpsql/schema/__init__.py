@@ -1,1 +1,1 @@
-"""What an owner declares of tables; no row is read."""
+"""An owner's declarations of tables; no row is read."""

@@ -1,4 +1,4 @@
-"""Names of arguments of public functions: one that a function does not have is refused with the name that is meant."""
+"""Argument names of public functions: unknown names are refused with a suggestion."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEANT = {
     **dict.fromkeys(("query", "text", "statement"), "sql"),
     **dict.fromkeys(("df", "frame", "tables", "table"), "data"),
 }
-"""Names that other libraries have, and the name here."""
+"""Names in other libraries, with the name here."""
 _OF_A_TABLE = {
     "bounds": 'bounds={"age": (0, 100)}',
     "keys": 'keys={"sex": ["F", "M"]}',
@@ -47,7 +47,8 @@ _OF_A_TABLE = {
 
 
 def checked_names(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, with UnknownArgument (a TypeError too) in place of a bare TypeError for a name it does not have."""
+    """Return the function, raising UnknownArgument (a TypeError too) instead of a bare TypeError for an unknown
+    name."""
     code = cast("FunctionType", function).__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = frozenset(known)
@@ -62,7 +63,7 @@ def checked_names(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def checked_methods(cls: type[T]) -> type[T]:
-    """The class, whose constructor and public methods are as `checked_names` makes functions."""
+    """Apply `checked_names` to the class's constructor and public methods."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -74,12 +75,12 @@ def checked_methods(cls: type[T]) -> type[T]:
 
 
 def unknown_argument(name: str, known: tuple[str, ...]) -> UnknownArgument:
-    """The refusal of a name that a function has no argument of."""
+    """Return the refusal of an unknown argument name."""
     meant = _MEANT.get(name.casefold(), "")
     near = f' Did you mean "{meant}"?' if meant in known else did_you_mean(name, known)
     listed = ", ".join(each for each in known if each not in {"self", "cls"})
     hint = f"Arguments: {listed}." if listed else "Leave it out: there are no arguments."
-    takes_tables = "tables" in known or "data" in known  # elsewhere, as over a connection, nobody can declare any
+    takes_tables = "tables" in known or "data" in known  # elsewhere, as over a connection, nobody can declare tables
     if takes_tables and meant not in known and (example := _OF_A_TABLE.get(meant or name)) is not None:
         hint = f"It is declared of a table: dpsql.Table(frame, {example})."
     return UnknownArgument(f'there is no argument "{name}".{near}', hint=hint)

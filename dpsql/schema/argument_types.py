@@ -1,4 +1,4 @@
-"""What type checkers are told of the words that an owner writes, and of parameters."""
+"""Types of owners' declarations and of parameters, for type checkers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class EarlierAnswer(Protocol):
 
     @property
     def df(self) -> Any:
-        """The frame."""
+        """Its frame."""
 
 
 class ArrowExport(Protocol):
-    """A table of pyarrow or Polars, a relation of DuckDB: what gives Arrow's stream."""
+    """An object with an Arrow stream: a table of pyarrow or Polars, a relation of DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The capsule."""
+        """Return the capsule."""
 
 
 Scalars = Mapping[str, Word | Decimal | np.generic]
@@ -32,7 +32,7 @@ Scalars = Mapping[str, Word | Decimal | np.generic]
 BoundWords = Mapping[str, Sequence[str | float | date | np.generic] | str] | str
 """column -> (lower, upper), "auto" or ("auto", lower, upper); or "auto" for all columns of numbers."""
 NumberBounds = Mapping[str, Sequence[float | date | np.generic]]
-"""column -> (lower, upper), none of them "auto": what a frame remembers."""
+"""column -> (lower, upper), without "auto": stored with a frame."""
 KeyWords = Mapping[str, Iterable[Word | np.generic] | EarlierAnswer]
 """column -> its values, or an earlier answer with a column of that name."""
 UniqueWords = Sequence[str | Sequence[str]]

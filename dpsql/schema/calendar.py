@@ -1,7 +1,7 @@
 """Dates and timestamps as integers: days and microseconds since 1970-01-01, in the years 1 to 9999.
 
-Text is read as DuckDB reads it (ISO 8601, single digits allowed), without time zones. Arrays of day numbers are taken
-apart in integer arithmetic, which neither fails nor warns on any number (one far outside these years gives nonsense).
+Text is read as in DuckDB (ISO 8601, single digits allowed), without time zones. Arrays of day numbers are split in
+integer arithmetic, which neither fails nor warns on any number (numbers far outside these years give nonsense).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MICROSECOND = timedelta(microseconds=1)
 MICROSECONDS_A_SECOND = 1_000_000
 MICROSECONDS_A_DAY = 86_400 * MICROSECONDS_A_SECOND
 DAYS = Interval((date.min - _EPOCH).days, (date.max - _EPOCH).days)
-"""Every date there is here."""
+"""Range of all dates."""
 MICROSECONDS = Interval(int(DAYS.lower) * MICROSECONDS_A_DAY, (int(DAYS.upper) + 1) * MICROSECONDS_A_DAY - 1)
-"""Every timestamp there is here."""
+"""Range of all timestamps."""
 
 _DATE = re.compile(r"\s*([0-9]{1,4})([-/])([0-9]{1,2})\2([0-9]{1,2})\s*")
 _TIMESTAMP = re.compile(
@@ -35,27 +35,27 @@ _TIMESTAMP = re.compile(
 
 
 def day_number(value: date) -> int:
-    """Days since 1970-01-01 of a date."""
+    """Return a date's number of days since 1970-01-01."""
     return (date(value.year, value.month, value.day) - _EPOCH).days
 
 
 def microsecond_number(value: datetime) -> int:
-    """Microseconds since 1970-01-01 00:00 of a timestamp, by its wall clock whatever its zone."""
+    """Return a timestamp's microseconds since 1970-01-01 00:00, by its wall clock in any zone."""
     return (value.replace(tzinfo=None) - _START) // _MICROSECOND
 
 
 def date_of(days: int) -> date:
-    """The date of a day number within DAYS."""
+    """Return the date of a day number within DAYS."""
     return _EPOCH + timedelta(days=days)
 
 
 def timestamp_of(microseconds: int) -> datetime:
-    """The timestamp of a number within MICROSECONDS."""
+    """Return the timestamp of a number within MICROSECONDS."""
     return _START + microseconds * _MICROSECOND
 
 
 def read_date(text: str) -> int | None:
-    """The day number of a written date, None for anything else."""
+    """Return the day number of a written date, None for anything else."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None
@@ -66,7 +66,7 @@ def read_date(text: str) -> int | None:
 
 
 def read_timestamp(text: str) -> int | None:
-    """The microseconds of a written date, with or without a time of day; None for anything else."""
+    """Return the microseconds of a written date, with or without a time of day; None for anything else."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
@@ -80,21 +80,21 @@ def read_timestamp(text: str) -> int | None:
 
 
 def show_date(days: int) -> str:
-    """YYYY-MM-DD."""
+    """Return YYYY-MM-DD."""
     return date_of(days).isoformat()
 
 
 def show_timestamp(microseconds: int) -> str:
-    """YYYY-MM-DD HH:MM:SS, with the fraction of a second where there is one, without trailing zeros."""
+    """Return YYYY-MM-DD HH:MM:SS, with any fraction of a second, without trailing zeros."""
     text = timestamp_of(microseconds).isoformat(sep=" ")
     return text.rstrip("0") if "." in text else text
 
 
 def civil(days: Integers) -> tuple[Integers, Integers, Integers]:
-    """Year, month and day of day numbers, in the Gregorian calendar without end.
+    """Return year, month and day of day numbers, in the proleptic Gregorian calendar.
 
-    Years are taken to begin in March, so that a leap day is the last of its year; 400 years are 146,097 days.
-    Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013.
+    Years begin in March, so that a leap day is the last of its year; 400 years are 146,097 days. Source: Howard
+    Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013.
     """
     shifted = days + 719_468  # days since 0000-03-01
     era = shifted // 146_097
@@ -108,14 +108,14 @@ def civil(days: Integers) -> tuple[Integers, Integers, Integers]:
 
 
 def month_number(days: Integers) -> Integers:
-    """The month that a day lies in, counted from January of year 0."""
+    """Return a day's month, counted from January of year 0."""
     year, month, _day = civil(days)
     return 12 * year + month - 1
 
 
 def first_day(months: Integers) -> Integers:
-    """The day number on which a month, counted from January of year 0, begins (Hinnant, as above)."""
-    year = (months - 2) // 12  # begun in March
+    """Return the first day number of a month, counted from January of year 0 (Hinnant, as above)."""
+    year = (months - 2) // 12  # beginning in March
     of_era = year % 400
     day = 365 * of_era + of_era // 4 - of_era // 100 + (153 * ((months - 2) % 12) + 2) // 5
     return year // 400 * 146_097 + day - 719_468

@@ -20,7 +20,7 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "null": ("integer", "real", "boolean", "text", "date", "timestamp"),
     "encoding": ("integer", "real", "boolean", "text", "date", "timestamp"),
 }
-"""The types of columns that each word is for."""
+"""Column types to which each setting applies."""
 _PARTS = {
     "Y": "year", "y": "year", "m": "month", "b": "month", "B": "month", "d": "day", "H": "hour", "I": "hour",
     "M": "minute", "S": "second", "f": "fraction", "p": "half",
@@ -31,7 +31,7 @@ _MOST_FORMATS, _LONGEST_FORMAT, _MOST_WORDS, _LONGEST_WORD = 10, 100, 1_000, 200
 
 
 def format_of(name: str, words: Mapping[str, object]) -> CellFormat:
-    """What an owner says of one column. Raises InvalidSchema."""
+    """Return the declared format of one column. Raises InvalidSchema."""
     read = {word: _READERS.get(word, _listed)(name, word, value) for word, value in words.items()}
     for each in read.get("format", ()):
         _check_format(name, each)
@@ -41,7 +41,7 @@ def format_of(name: str, words: Mapping[str, object]) -> CellFormat:
 
 
 def _check(name: str, form: CellFormat) -> None:
-    """Raises InvalidSchema where words contradict each other."""
+    """Raises InvalidSchema if settings contradict each other."""
     if form.thousands and form.thousands == (form.decimal or "."):
         other = "." if form.thousands == "," else ","
         raise InvalidSchema(
@@ -61,14 +61,14 @@ def _check(name: str, form: CellFormat) -> None:
 
 
 def _truths(form: CellFormat, word: str) -> tuple[str, ...]:
-    """The words for "true" or "false"; the standard ones in every case where none are declared."""
+    """Return the words for "true" or "false"; by default the standard ones, in any case."""
     declared: tuple[str, ...] = getattr(form, word)
     standard = TRUE_WORDS if word == "true" else FALSE_WORDS
     return declared or tuple(case for each in standard for case in (each, each.upper(), each.capitalize()))
 
 
 def check_type(name: str, form: CellFormat, kind: str) -> None:
-    """Raises InvalidSchema for a word that is not for columns of a type."""
+    """Raises InvalidSchema for a setting that does not apply to the column type."""
     for word in form.words:
         if kind not in _TYPES[word]:
             wanted = " or ".join(f'"{each}"' for each in _TYPES[word])
@@ -79,7 +79,7 @@ def check_type(name: str, form: CellFormat, kind: str) -> None:
 
 
 def formats_of(words: Mapping[str, object]) -> dict[str, CellFormat]:
-    """Formats by column, of words that each say something of columns. Raises InvalidSchema."""
+    """Return formats by column, from settings by column. Raises InvalidSchema."""
     by_column: dict[str, dict[str, object]] = {}
     for word, facts in words.items():
         for name, value in items_of(word, facts):
@@ -88,7 +88,7 @@ def formats_of(words: Mapping[str, object]) -> dict[str, CellFormat]:
 
 
 def _listed(name: str, word: str, value: object) -> tuple[str, ...]:
-    """A text, or a list of different ones."""
+    """Return a text, or a list of different texts, as a tuple."""
     words = [value] if isinstance(value, str) else value
     most, longest = (_MOST_FORMATS, _LONGEST_FORMAT) if word == "format" else (_MOST_WORDS, _LONGEST_WORD)
     fits = isinstance(words, Sequence) and 0 < len(words) <= most
@@ -143,7 +143,7 @@ def _hint(name: str, word: str) -> str:
 
 
 def _check_format(name: str, text: str) -> None:
-    """Raises InvalidSchema unless a format says year, month and day once each, and a time of day without gaps."""
+    """Raises InvalidSchema unless a format has year, month and day once each, and a time of day without gaps."""
 
     def refusal(what: str) -> InvalidSchema:
         return InvalidSchema(

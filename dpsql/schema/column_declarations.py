@@ -1,6 +1,6 @@
-"""What an owner writes of a column, made plain: bounds, lists of keys, flags, whole numbers. Raises InvalidSchema.
+"""Validation of column declarations: bounds, lists of keys, flags, whole numbers. Raises InvalidSchema.
 
-Values come as Python's, NumPy's or pandas' own, and leave as plain Python: whatever subclass they came as.
+Values of Python, NumPy or pandas, of any subclass, become plain Python values.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dpsql.schema.calendar import (
 from dpsql.schema.intervals import INT128, Number
 
 Word = str | int | float | bool | date | None
-"""A declared value. A `datetime` is a date too; of a column of dates, ISO text is one as well."""
+"""A declared value. A `datetime` is a date too; for a column of dates, so is ISO text."""
 Pair = tuple[Number | date, Number | date]
 """Two numbers, or two dates."""
 Within = tuple[str, Number, Number]
 """The word "auto" and two numbers, between which bounds are chosen."""
 LARGEST_BOUND = 2**62
-"""Bounds beyond this are refused: integers up to it are summed without a thought of overflow."""
+"""Larger bounds are refused: integers up to it can be summed without overflow."""
 
 _PLAIN = (str, bytes, numbers.Number, date, time, timedelta, np.generic, type(None))
 _ATTOSECONDS = {
@@ -47,7 +47,7 @@ EXAMPLES = {"bounds": "(0, 120)", "keys": '["a", "b"]', "types": '"integer"', "n
 
 
 def items_of(word: str, facts: object) -> list[tuple[str, object]]:
-    """The columns of `bounds`, `keys` and the like, and what is said of each."""
+    """Return the columns of `bounds`, `keys` and the like, with their declarations."""
     if facts is None:
         return []
     if not isinstance(facts, Mapping):
@@ -63,7 +63,7 @@ def items_of(word: str, facts: object) -> list[tuple[str, object]]:
 
 @contextmanager
 def about(table: str) -> Iterator[None]:
-    """Errors inside name the table that they are about."""
+    """Add the table's name to errors raised inside."""
     try:
         yield
     except InvalidSchema as error:
@@ -73,11 +73,11 @@ def about(table: str) -> Iterator[None]:
 
 
 AUTO = "auto"
-"""Bounds that queries choose, privately, when they need them."""
+"""Bounds that queries choose privately when they need them."""
 
 
 def bounds_of(name: str, pair: object) -> Pair | Within | str:
-    """A lower and an upper bound: two numbers, or two dates; or the word "auto", before two numbers or alone."""
+    """Return a lower and an upper bound: two numbers, or two dates; or the word "auto", alone or with two numbers."""
     if isinstance(pair, str) and pair == AUTO:
         return AUTO
     if isinstance(pair, tuple | list) and len(pair) == 3 and isinstance(pair[0], str) and pair[0] == AUTO:
@@ -91,7 +91,7 @@ def bounds_of(name: str, pair: object) -> Pair | Within | str:
 
 
 def _pair(name: str, pair: Sequence[object]) -> Pair:
-    """A lower and an upper bound, of two."""
+    """Return a lower and an upper bound from a sequence of two."""
     lower, upper = (_bound(name, each) for each in pair)
     low, high = shown(lower), shown(upper)
     if isinstance(lower, date) != isinstance(upper, date):
@@ -108,12 +108,12 @@ def _pair(name: str, pair: Sequence[object]) -> Pair:
 
 
 def keys_of(name: str, listed: object, most: int) -> tuple[Word, ...]:
-    """A list of at most so many different keys; or those in the column of that name of an earlier answer."""
+    """Return a list of different keys, at most `most`; or those in the column of that name of an earlier answer."""
     if not hasattr(listed, "ndim") and getattr(getattr(listed, "df", None), "ndim", None) == 2:
         listed = _released(name, listed)
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
         raise InvalidSchema(f"{name}: keys are a list of values, got {briefly(listed)}.")
-    if getattr(listed, "ndim", 1) != 1:  # to go through a DataFrame gives the names of its columns
+    if getattr(listed, "ndim", 1) != 1:  # a DataFrame would iterate over its columns' names
         raise InvalidSchema(
             f"{name}: keys are one list of values, got a {type(listed).__name__} of rows and columns.",
             hint=f'Write the values that "{name}" can have: keys={{"{name}": ["a", "b"]}}.',
@@ -129,8 +129,8 @@ def keys_of(name: str, listed: object, most: int) -> tuple[Word, ...]:
 
 
 def _released(name: str, answer: Any) -> list[Any]:
-    """The distinct values of a column of an answer, in order, and None last if it has NULLs. An answer is anything with
-    a frame `.df`, such as a Result."""
+    """Return the distinct values of a column of an answer, in order, with None last if it has NULLs. An answer is
+    anything with a frame `.df`, such as a Result."""
     frame = answer.df
     same = [each for each in frame.columns if isinstance(each, str) and each.casefold() == name.casefold()]
     if len(same) != 1:
@@ -144,14 +144,14 @@ def _released(name: str, answer: Any) -> list[Any]:
 
 
 def _without_nan(listed: Iterable[Any]) -> Iterable[Any]:
-    """The values of a Series or an Index with None for what they hold as NULL; of any other list the values."""
+    """Return the values of a Series or an Index with None for NULL; the values of any other list unchanged."""
     if not hasattr(listed, "isna"):
         return listed
     return [None if null else each for each, null in zip(listed, listed.isna(), strict=True)]
 
 
 def whole_of(word: str, value: object, most: int, hint: str) -> int:
-    """A whole number from 1 to `most`, said for this word."""
+    """Return a whole number from 1 to `most`, for the setting `word`."""
     value = _python(value)
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
         return int(value)
@@ -160,14 +160,14 @@ def whole_of(word: str, value: object, most: int, hint: str) -> int:
 
 
 def flag_of(name: str, word: object) -> bool:
-    """Whether a column can hold NULL."""
+    """Return whether a column can hold NULL."""
     if isinstance(word, bool):
         return word
     raise InvalidSchema(f"{name}: nullable must be True or False, got {briefly(word)}.")
 
 
 def unique_of(listed: object) -> tuple[tuple[str, ...], ...]:
-    """Columns, and lists of columns that are a key together."""
+    """Return columns, and lists of columns that form a key."""
     if not isinstance(listed, list | tuple):
         raise InvalidSchema(f"unique must be a list of columns, got {briefly(listed)}.", hint=_UNIQUE_HINT)
     keys = tuple(_columns_of(each) for each in listed)
@@ -192,13 +192,13 @@ _TOKEN = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<arrow>->)|(?P<dot>\.)
 
 
 def names_and_signs(text: str) -> list[tuple[str, str]]:
-    """The tokens of a path, `orders.key -> "my table".id`: "n" and a name, or one of the signs "." and ">" and "".
-    A double quote that is never closed is the sign "?", and the last."""
+    """Return the tokens of a path, `orders.key -> "my table".id`: "n" and a name, or one of the signs "." and ">" and
+    "". An unclosed double quote is the sign "?", and the last."""
     tokens: list[tuple[str, str]] = []
     place = 0
     while place < len(text):
         match = _TOKEN.match(text, place)
-        if match is None:  # the pattern fails at nothing else
+        if match is None:  # the pattern fails only there
             return [*tokens, ("?", "")]
         place = match.end()
         sign = {"arrow": ">", "dot": "."}.get(str(match.lastgroup), "n")
@@ -208,15 +208,15 @@ def names_and_signs(text: str) -> list[tuple[str, str]]:
 
 
 def moment(value: date) -> int:
-    """The microseconds of a timestamp, or of a date, which is its midnight."""
+    """Return the microseconds of a timestamp, or of a date at midnight."""
     return microsecond_number(value) if isinstance(value, datetime) else day_number(value) * MICROSECONDS_A_DAY
 
 
 def microseconds_of(value: np.datetime64) -> int:
-    """The microseconds of NumPy's timestamp, of any unit, rounded down; outside the years 1 to 9999 some number that
-    lies beyond MICROSECONDS on its side. NaT has none."""
+    """Return the microseconds of NumPy's timestamp, of any unit, rounded down; outside the years 1 to 9999, a number
+    beyond MICROSECONDS on the same side. NaT has none."""
     unit, count = np.datetime_data(value.dtype)
-    ticks = int(value.astype(np.int64)) * count  # in Python's integers, for NumPy's conversions overflow
+    ticks = int(value.astype(np.int64)) * count  # Python's integers, since NumPy's conversions overflow
     if unit not in ("Y", "M"):
         return ticks * _ATTOSECONDS[unit] // 10**12
     months = ticks * (12 if unit == "Y" else 1)
@@ -227,19 +227,19 @@ def microseconds_of(value: np.datetime64) -> int:
 
 
 def plain(value: Word) -> str | int | float | bool | None:
-    """The value as JSON can hold it: dates and timestamps as ISO text."""
+    """Return the value as stored in JSON: dates and timestamps as ISO text."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     return value.isoformat() if isinstance(value, date) else value
 
 
 def shown(value: Word) -> str:
-    """The value as it is written in Python, dates as ISO text."""
+    """Return the value as written in Python, dates as ISO text."""
     return repr(plain(value)) if isinstance(value, str | date) else str(value)
 
 
 def shown_pair(bounds: Pair) -> str:
-    """Bounds as they are written in Python."""
+    """Return bounds as written in Python."""
     return f"({shown(bounds[0])}, {shown(bounds[1])})"
 
 
@@ -274,7 +274,7 @@ def _key(name: str, key: object) -> Word:
     if key is None or isinstance(key, bool):
         return key
     if isinstance(key, str):
-        if any("\ud800" <= sign <= "\udfff" for sign in str.__str__(key)):  # which no form of an answer could show
+        if any("\ud800" <= sign <= "\udfff" for sign in str.__str__(key)):  # no format of an answer can show it
             raise InvalidSchema(f"{name}: a key holds half of a character (a lone surrogate).")
         return str.__str__(key)
     if isinstance(key, date):
@@ -289,8 +289,8 @@ def _key(name: str, key: object) -> Word:
 
 
 def _python(value: Any) -> Any:
-    """Python's own value for NumPy's. What has none, or a misleading one, stays as it is: NaT would be None, a duration
-    a number."""
+    """Return Python's value for NumPy's. Values without one, or with a misleading one, are unchanged: NaT would be
+    None, a duration a number."""
     if isinstance(value, np.datetime64):
         inside = not np.isnat(value) and microseconds_of(value) in MICROSECONDS
         unit = "D" if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D") else "us"
@@ -301,15 +301,15 @@ def _python(value: Any) -> Any:
 
 
 def briefly(value: object) -> str:
-    """A plain value, or a few of them, as they are written; of anything else only its class: it could hold people's
+    """Return the text of a plain value, or of a few; for anything else only its class: it could contain private
     data."""
     several = isinstance(value, tuple | list | set) and len(value) <= 5 and all(isinstance(v, _PLAIN) for v in value)
     return repr(value) if several or isinstance(value, _PLAIN) else f"a {type(value).__name__}"
 
 
 def _plain_date(name: str, what: str, value: date) -> date:
-    """A date or a datetime of no subclass, to the microsecond."""
-    if not isinstance(value.year, int):  # NaT, which says that it is a datetime
+    """Return a plain date or datetime, to the microsecond."""
+    if not isinstance(value.year, int):  # NaT is a datetime too
         raise InvalidSchema(f"{name}: a {what} must be a value, got NaT.{' For NULL write None.' * (what == 'key')}")
     try:
         if not isinstance(value, datetime):
@@ -317,7 +317,7 @@ def _plain_date(name: str, what: str, value: date) -> date:
         if value.tzinfo is None:
             parts = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
             return datetime(*parts)
-    except ValueError:  # pandas has years that Python has not
+    except ValueError:  # pandas has years that Python lacks
         raise InvalidSchema(f"{name}: a {what} must lie in the years 1 to 9999.") from None
     raise InvalidSchema(
         f"{name}: a {what} has no time zone, got {value}.",

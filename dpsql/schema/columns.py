@@ -1,7 +1,7 @@
-"""The declared facts of columns and tables: types, bounds, keys, nullability. The data owner's word, never read from
-the data.
+"""Declared facts of columns and tables: types, bounds, keys, nullability. They come from the data owner, never from the
+data.
 
-A `TableSchema` says everything about every column and is all that the language and the analysis know of a table.
+A `TableSchema` describes every column, and is all that the language and the analysis know of a table.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from dpsql.schema.units import Limits, Unit, WrittenUnit
 Key = str | int | float | bool | None
 MOST_KEYS = 1_000_000
 UTC = "UTC"
-"""The time zone in which instants are shown where nothing is said."""
+"""Default time zone in which instants are shown."""
 EARLIER = "(earlier)"
-"""What stands in a plan in the place of a table's name where an earlier release of the statement shows a value: no
-table has this name, which is no word."""
+"""Table name in a plan for the value of a prior release. No table has this name, which is not an identifier."""
 
 _NUMERIC = frozenset(["integer", "real"])
 _TEMPORAL = frozenset(["date", "timestamp"])
@@ -31,10 +30,10 @@ _DISCRETE = frozenset(["integer", "boolean", "date", "timestamp"])
 
 
 class Type(StrEnum):
-    """The types of the language. OTHER is stored in a table but has no operations here, save COUNT and IS NULL. OBJECT
-    is a column of Python objects without a declared type, which no query reads.
+    """The types of the language. OTHER is stored in a table but has no operations here, except COUNT and IS NULL.
+    OBJECT is a column of Python objects without a declared type, which no query reads.
 
-    A DATE is a number of days, a TIMESTAMP of microseconds, since 1970-01-01 (dpsql.calendar).
+    A DATE is a number of days, a TIMESTAMP of microseconds, since 1970-01-01 (dpsql.schema.calendar).
     """
 
     INTEGER = "integer"
@@ -61,24 +60,24 @@ class Type(StrEnum):
 
     @property
     def ordered_number(self) -> bool:
-        """Compared as a number is, so that ranges say something of its values."""
+        """Whether values compare like numbers, so that ranges apply."""
         return self._value_ in _ORDERED_NUMBERS
 
     @property
     def discrete(self) -> bool:
-        """Held as whole numbers."""
+        """Whether values are stored as whole numbers."""
         return self._value_ in _DISCRETE
 
 
 @dataclass(frozen=True, slots=True)
 class CellFormat:
-    """How the texts of a column are written, where that differs from `dpsql.schema.text_values`; made and checked by
+    """Format of a column's texts, if it differs from `dpsql.schema.text_values`; made and checked by
     `dpsql.schema.cell_format`.
 
     format: formats of dates, with directives of strptime; the first that reads a text counts. decimal: the sign before
-    a fraction, if not a point. thousands: the sign between groups of three digits, if any. true, false: the words for
-    them, in place of the standard ones. null: texts that are NULL. Words are compared letter by letter, without the
-    space around them. encoding: that of the column's bytes in a text file.
+    a fraction, if not a point. thousands: the sign between groups of three digits, if any. true, false: words replacing
+    the standard ones. null: texts that are NULL. Words are compared exactly, without surrounding space. encoding: that
+    of the column's bytes in a text file.
     """
 
     format: tuple[str, ...] = ()
@@ -91,23 +90,23 @@ class CellFormat:
 
     @property
     def words(self) -> dict[str, str | list[str]]:
-        """The declared words, as an owner's file writes them."""
+        """The declared settings, as in an owner's file."""
         found = {word: getattr(self, word) for word in CELL_WORDS}
         return {word: list(value) if isinstance(value, tuple) else value for word, value in found.items() if value}
 
     def over(self, other: CellFormat) -> CellFormat:
-        """Both together; where both declare the same word, this one holds."""
+        """Combine both; this one's settings win."""
         return CellFormat(*(getattr(self, word) or getattr(other, word) for word in CELL_WORDS))
 
 
 CELL_WORDS = tuple(each.name for each in fields(CellFormat))
-"""The words about cells, as an owner's file writes them."""
+"""Names of cell settings in an owner's file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ColumnSchema:
-    """One column: its type, whether it can be NULL, the clip bounds and the list of group keys if declared. Those of
-    dates and timestamps are the numbers that these are held as."""
+    """One column: its type, whether it can be NULL, and declared clip bounds and list of group keys. For dates and
+    timestamps, these are stored numbers."""
 
     name: str
     type: Type
@@ -115,35 +114,36 @@ class ColumnSchema:
     bounds: Interval | None = None
     keys: tuple[Key, ...] | None = None
     storage: str = ""
-    """The source's own name for the type ("int64", "datetime64[us]"), for messages."""
+    """The source's name for the type ("int64", "datetime64[us]"), for messages."""
     auto: bool = False
-    """A query that needs bounds may choose some, privately and at a part of its cost: between `bounds`, if declared."""
+    """Whether queries that need bounds may choose them privately, for a share of their cost: between `bounds`, if
+    declared."""
     cell_format: CellFormat | None = None
-    """How its texts are written, if not in the standard way."""
+    """Format of its texts, if not the standard one."""
     zone: str | None = None
-    """The time zone in which instants are shown; None: UTC, or a column that holds none."""
+    """Time zone in which instants are shown; None: UTC, or a column without instants."""
     wide: int = 0
-    """Of whole numbers that may have more than 64 bits (`stored_types.width_of`), 0 of other columns. Such a number is
+    """Width of whole numbers that may exceed 64 bits (`stored_types.width_of`), 0 for other columns. Such a number is
     read as the text of its digits. It follows from storage and the declaration, so neither names of parts nor keys of
-    queries hold it."""
+    queries include it."""
 
     nearest: bool = False
-    """Whether an integer of more than 64 bits is the nearest INTEGER, not NULL: of a column of privacy unit keys,
-    which are compared by themselves. It follows from the declaration of the unit."""
+    """Whether an integer of more than 64 bits becomes the nearest INTEGER instead of NULL, as in columns of privacy
+    unit keys, which are compared separately. It follows from the declaration of the unit."""
 
     @property
     def clips(self) -> bool:
-        """Whether numbers of more than 64 bits are the nearest INTEGER."""
+        """Whether numbers of more than 64 bits become the nearest INTEGER."""
         return self.nearest or self.auto or self.bounds is not None
 
     @property
     def identity(self) -> Type:
-        """The type by which privacy unit keys are compared."""
+        """Type in which privacy unit keys are compared."""
         return Type.INTEGER if self.wide else self.type
 
     def __repr__(self) -> str:
-        """All fields, but no later ones that say nothing: names of parts in ledgers are made of this text, and those of
-        columns without a zone and a format stay what they were."""
+        """Return all fields, without unset later ones: names of parts in ledgers contain this text, and must not change
+        for columns without a zone and a format."""
         later = ("cell_format", "zone")
         named = [each.name for each in fields(self) if each.name not in ("wide", "nearest")]
         shown = [name for name in named if name not in later or getattr(self, name) is not None]
@@ -152,15 +152,14 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One table. Each row is a privacy unit of its own, unless a unit is declared or the table is public.
+    """One table. Each row is a different privacy unit, unless a unit is declared or the table is public.
 
-    unit_word: the unit as declared, `unit`: what it means, None until `link` has followed its path; limits: how much of
-    one unit may count; unique: keys that no two rows share; max_matches: columns of a public table, each with the most
-    rows that have one value in it; rows: how many rows a public table has; partition: a column whose values part the
-    rows; version: a name for the data as they are; people: about how many it is of, as everybody may know, for warnings
-    alone; rows_are_units: whether the owner has said that each row is a unit;
-    can_drop_rows: whether a scan can drop a stored row because of its cells. Columns are in their stored
-    spelling.
+    unit_word: the unit as declared; `unit`: its meaning, None until `link` has followed its path; limits: contribution
+    bounds of one unit; unique: keys that no two rows share; max_matches: columns of a public table, with the maximum
+    number of rows per value; rows: number of rows of a public table; partition: a column for parallel composition;
+    version: name of the current data; people: publicly known, approximate number of people, for warnings only;
+    rows_are_units: whether the owner declared each row to be a unit; can_drop_rows: whether a scan can drop a stored
+    row because of its cells. Columns are in their stored spelling.
     """
 
     name: str
@@ -184,23 +183,23 @@ class TableSchema:
 
     @property
     def is_constant(self) -> bool:
-        """Whether its rows stand in the text of a query."""
+        """Whether its rows are constants of a query's text."""
         return False
 
     @cached_property
     def by_name(self) -> Mapping[str, ColumnSchema]:
-        """Columns by folded name: names match without regard to case."""
+        """Columns by folded name: names are case-insensitive."""
         return {column.name.casefold(): column for column in self.columns}
 
     @cached_property
     def fingerprint(self) -> str:
-        """All declared facts as text; two schemas with the same fingerprint analyse alike."""
-        wide = [column.name for column in self.columns if column.wide]  # which `repr` leaves out
+        """All declared facts as text; schemas with the same fingerprint are analysed alike."""
+        wide = [column.name for column in self.columns if column.wide]  # omitted by `repr`
         return repr([*(getattr(self, each.name) for each in fields(self)), *wide])
 
 
 def value_range(column: ColumnSchema) -> Interval:
-    """Where the column's values lie by declaration; everything, for a column of numbers without bounds."""
+    """Return the declared range of the column's values; everything, for a column of numbers without bounds."""
     if column.type is Type.BOOLEAN:
         return Interval(0, 1)
     if column.bounds is not None:

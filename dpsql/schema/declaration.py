@@ -1,8 +1,8 @@
-"""What an owner declares of one table, and how it comes together with what a source says of the columns.
+"""Declarations of one table, and their combination with a source's columns.
 
-A `Declaration` is what the owner writes, for some columns and the table as a whole; `resolve` joins it with the column
-names and storage types of a source into a `TableSchema`. `link` follows the units of tables that lead to other tables.
-No row is read here.
+A `Declaration` holds what the owner writes, for some columns and the table as a whole; `resolve` combines it with the
+column names and storage types of a source into a `TableSchema`. `link` follows units that lead to other tables. No row
+is read here.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ from dpsql.schema.units import Unit, followed
 
 @dataclass(frozen=True)
 class Declaration:
-    """The owner's words about one table, column by column and as a whole (`table`); validated when made.
+    """The owner's declarations of one table, by column and as a whole (`table`); validated when made.
 
-    bounds: column -> (lower, upper), numbers or dates, or "auto", or ("auto", lower, upper) for bounds that are
-    chosen between two numbers; keys: column -> list of values; types: column -> "integer", "real" (or "decimal",
-    which is read as real), "boolean", "text" (or "uuid", for 16 bytes too), "date" or "timestamp"; nullable:
-    column -> False where the owner says that no cell is NULL (one that is nevertheless becomes the column's first
-    key, lower bound, or the type's zero).
-    Dates are `date`, `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
+    bounds: column -> (lower, upper), numbers or dates, or "auto", or ("auto", lower, upper) for bounds chosen between
+    two numbers; keys: column -> list of values; types: column -> "integer", "real" (or "decimal", which is read as
+    real), "boolean", "text" (or "uuid", for 16 bytes too), "date" or "timestamp"; nullable: column -> False if no cell
+    is NULL (a NULL nevertheless becomes the column's first key, lower bound, or the type's zero). Dates are `date`,
+    `datetime`, pandas' or NumPy's, or ISO text. Raises InvalidSchema.
     """
 
     bounds: Mapping[str, Pair | Within | str] = field(default_factory=dict)
@@ -57,15 +56,15 @@ class Declaration:
     nullable: Mapping[str, bool] = field(default_factory=dict)
     table: TableWords = field(default_factory=TableWords)
     auto: bool = False
-    """Every column of numbers without bounds has them chosen by the queries that need some."""
+    """Whether queries choose undeclared bounds of all numeric columns when they need them."""
     formats: Mapping[str, CellFormat] = field(default_factory=dict)
-    """column -> how its texts are written."""
+    """column -> format of its texts."""
     uuids: frozenset[str] = frozenset()
-    """Columns whose declared type is "uuid": 16 bytes are the text of that UUID, texts are themselves."""
+    """Columns whose declared type is "uuid": 16 bytes become the text of that UUID, texts are unchanged."""
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns that are named anywhere, by the table's own words too, each once, as first spelled."""
+        """All columns named, also in the table's declarations, each once, as first spelled."""
         spelled: dict[str, str] = {}
         for name in chain(self.types, self.bounds, self.keys, self.nullable, self.formats, self.table.columns):
             spelled.setdefault(name.casefold(), name)
@@ -81,8 +80,8 @@ class Declaration:
         cells: Mapping[str, object] | None = None,
         **table: object,
     ) -> Declaration:
-        """A declaration from what a caller wrote, every word of it checked; `cells` are words of CELL_WORDS, each with
-        what it says of columns, and `table` those of TableWords.of."""
+        """Return a validated declaration from a caller's arguments. `cells`: settings of CELL_WORDS, each by column;
+        `table`: arguments of TableWords.of."""
         auto = isinstance(bounds, str) and bounds == AUTO
         return cls(
             {name: bounds_of(name, pair) for name, pair in items_of("bounds", None if auto else bounds)},
@@ -96,7 +95,7 @@ class Declaration:
         )
 
     def over(self, other: Declaration) -> Declaration:
-        """Both declarations together; where both speak of a column's same fact, this one holds."""
+        """Combine both declarations; this one wins for the same fact of a column."""
         return Declaration(
             {**other.bounds, **self.bounds},
             {**other.keys, **self.keys},
@@ -118,20 +117,20 @@ class Declaration:
 
     @property
     def columns(self) -> list[str]:
-        """Every column that something is said of, in the order it is first named."""
+        """All columns with declarations, in the order in which they are first named."""
         return list(dict.fromkeys([*self.bounds, *self.keys, *self.types, *self.nullable, *self.formats]))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """What a source says of a column without looking at a row: its name, type and whether it can hold NULL."""
+    """A source's description of a column, without reading a row: its name, type and whether it can hold NULL."""
 
     name: str
     type: Type
     nullable: bool
     storage: str
     wide: int = 0
-    """As of `stored_types.width_of`."""
+    """As in `stored_types.width_of`."""
 
 
 def resolve(
@@ -142,8 +141,8 @@ def resolve(
     rows: int | None = None,
     can_drop_rows: bool = False,
 ) -> TableSchema:
-    """The schema of a table from its stored columns and the owner's word; a unit that is a path is left for `link`.
-    The number of rows is kept for public tables only. can_drop_rows: as of `TableSchema`. Raises InvalidSchema."""
+    """Return the schema of a table from its stored columns and the declaration; a unit that is a path is left for
+    `link`. Only public tables keep the number of rows. can_drop_rows: as in `TableSchema`. Raises InvalidSchema."""
     columns = list(stored)
     folded: dict[str, str] = {}
     for column in columns:
@@ -184,8 +183,8 @@ def resolve(
 
 
 def link(tables: Mapping[str, TableSchema]) -> dict[str, TableSchema]:
-    """The tables, by folded name, with every unit followed to its end: to a column of its own table, or through
-    look-ups in others. Raises InvalidSchema where a path does not lead to a unit."""
+    """Return the tables, by folded name, with every unit resolved: to a column of its own table, or through look-ups in
+    others. Raises InvalidSchema if a path does not lead to a unit."""
     return {name: replace(table, unit=followed(name, tables)) for name, table in tables.items()}
 
 
@@ -227,7 +226,7 @@ def _resolve_column(stored: StoredColumn, declared: Declaration) -> ColumnSchema
 
 
 def _zone(stored: StoredColumn, kind: Type) -> str | None:
-    if not kind.temporal or "," not in stored.storage:  # as most stored types, which have no time zone
+    if not kind.temporal or "," not in stored.storage:  # most stored types have no time zone
         return None
     from dpsql.schema.zones import zone_by_storage
 
@@ -235,15 +234,15 @@ def _zone(stored: StoredColumn, kind: Type) -> str | None:
 
 
 def _read_as(stored: StoredColumn, declared: Declaration) -> tuple[Type, int]:
-    """The type of a column, and its width where it is read as digits: nothing says how to read its whole numbers of
-    more than 64 bits, neither bounds, to which they are clipped, nor a type."""
+    """Return the type of a column, and its width if read as digits: if it can have whole numbers of more than 64 bits,
+    without declared bounds (to which they are clipped) or type."""
     if stored.wide and stored.name not in declared.types and stored.name not in declared.bounds:
         return Type.TEXT, stored.wide
     return declared.types.get(stored.name, stored.type), 0
 
 
 def _makes_nulls(stored: StoredColumn, kind: Type, wide: int, declared: Declaration) -> bool:
-    """Whether a cell that is there can be NULL as it is read."""
+    """Return whether a cell that is not NULL can be read as NULL."""
     if wide:
         return False
     beyond = stored.wide != 0 and kind is Type.INTEGER and stored.name not in declared.bounds
@@ -251,7 +250,7 @@ def _makes_nulls(stored: StoredColumn, kind: Type, wide: int, declared: Declarat
 
 
 def _with_unit_keys(columns: tuple[ColumnSchema, ...], words: TableWords) -> tuple[ColumnSchema, ...]:
-    """The columns, with those marked that tell units apart or lead to them."""
+    """Mark columns that identify units or lead to them."""
     keys = {name for key in words.unique for name in key} | ({words.unit.column} if words.unit else set())
     return tuple(
         replace(each, nearest=True) if each.name in keys and each.type is Type.INTEGER else each for each in columns
@@ -261,9 +260,9 @@ def _with_unit_keys(columns: tuple[ColumnSchema, ...], words: TableWords) -> tup
 def _values(
     name: str, kind: Type, declared: Declaration, bounds: Pair | None, clip: Interval | None, *, wide: bool
 ) -> tuple[Key, ...]:
-    """The declared keys as values; wide: as digits. Raises InvalidSchema for a key that does not fit, or lies outside
-    the bounds."""
-    from dpsql.schema.declared_keys import check_inside, key_values  # few questions have declared keys
+    """Return the declared keys as values; wide: as digits. Raises InvalidSchema for a key that does not fit, or is
+    outside the bounds."""
+    from dpsql.schema.declared_keys import check_inside, key_values  # few queries have declared keys
 
     keys = declared.keys[name]
     if wide:
@@ -275,7 +274,7 @@ def _values(
 
 
 def _cell_format(stored: StoredColumn, kind: Type, form: CellFormat) -> CellFormat | None:
-    """How the texts of a column are written. Raises InvalidSchema where it has none, or the words are for another
+    """Return the format of a column's texts. Raises InvalidSchema if it has no texts, or if settings are for another
     type."""
     if form == CellFormat():
         return None
@@ -285,7 +284,7 @@ def _cell_format(stored: StoredColumn, kind: Type, form: CellFormat) -> CellForm
             f'{stored.name}: {word} is for text, and "{stored.name}" is stored as {stored.storage}.',
             hint=f"Leave {word} out.",
         )
-    from dpsql.schema.cell_format import check_type  # few columns are written in a way of their own
+    from dpsql.schema.cell_format import check_type  # few columns have their own format
 
     check_type(stored.name, form, kind)
     return form
@@ -302,7 +301,7 @@ def _over(form: CellFormat, other: CellFormat | None) -> CellFormat:
 
 
 def _pair(bounds: Pair | Within | str | None) -> Pair | None:
-    """The numbers or dates of bounds, where there are some."""
+    """Return the numbers or dates of bounds, if any."""
     if bounds is None or isinstance(bounds, str):
         return None
     return (bounds[-2], bounds[-1])

@@ -24,7 +24,7 @@ _KEY_TYPES: Mapping[Type, tuple[type, ...]] = {
 
 
 def key_values(name: str, kind: Type, keys: tuple[Word, ...], integers: Interval = INT64) -> tuple[Key, ...]:
-    """The keys as values of the column's type. Raises InvalidSchema for a key that does not fit."""
+    """Return the keys as values of the column's type. Raises InvalidSchema for a key that does not fit."""
     values = tuple(_key_value(name, kind, key) for key in keys)
     if any(isinstance(each, int | float) and each not in integers for each in values):
         ends = "-2^63 and 2^63 - 1" if integers is INT64 else "-2^127 and 2^128 - 1"
@@ -35,7 +35,7 @@ def key_values(name: str, kind: Type, keys: tuple[Word, ...], integers: Interval
 
 
 def _key_value(name: str, kind: Type, key: Word) -> Key:
-    """The key as a value of the column's type."""
+    """Return the key as a value of the column's type."""
     if key is None:
         return None
     kind_is_boolean = kind is Type.BOOLEAN  # True is an int in Python, not here
@@ -51,7 +51,7 @@ def _key_value(name: str, kind: Type, key: Word) -> Key:
 
 
 def check_inside(name: str, keys: Iterable[tuple[Word, Key]], bounds: Pair, clip: Interval) -> None:
-    """Raises InvalidSchema where a key, here with its value, lies outside the bounds."""
+    """Raises InvalidSchema if a key, given with its value, is outside the bounds."""
     for key, value in keys:
         if isinstance(value, int | float) and value not in clip:
             raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")

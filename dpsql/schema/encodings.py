@@ -1,7 +1,7 @@
-"""The encodings that an owner may name for a text file, by the names of Python's codecs.
+"""Encodings that an owner may name for a text file, by the names of Python's codecs.
 
-An encoding is known here only if a line's text follows from the bytes of that line: codecs that keep a state from line
-to line (ISO-2022-JP, UTF-7, HZ) would let one line change the next.
+Supported encodings decode each line independently: codecs with a state across lines (ISO-2022-JP, UTF-7, HZ) would let
+one line change the next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 
 UTF_8 = "utf-8"
 WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
-"""Units of two or four bytes. Without "le" or "be" a byte order mark says which byte comes first."""
+"""Encodings in units of two or four bytes. Without "le" or "be", a byte order mark gives the byte order."""
 _ONE_BYTE = (
     *("ascii", "latin-1", "koi8-r", "koi8-u", "cp1125", "kz1048", "ptcp154", "tis-620", "hp-roman8"),
     *(f"iso8859-{part}" for part in (*range(2, 12), 13, 14, 15, 16)),
@@ -22,11 +22,11 @@ _ONE_BYTE = (
     *(f"cp{page}" for page in range(1250, 1259)),
     *(f"mac-{script}" for script in ("roman", "latin2", "cyrillic", "greek", "turkish", "iceland", "croatian")),
 )
-"""Each byte is one character, and those of ASCII stand for themselves."""
+"""Encodings in which each byte is one character, and ASCII bytes stand for themselves."""
 _SEVERAL_BYTES = (
     *("gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"),
 )
-"""Some characters are several bytes, none of which is a line end."""
+"""Encodings with characters of several bytes, none of which is a line end."""
 
 
 @cache
@@ -36,7 +36,7 @@ def _codec_names() -> dict[str, str]:
 
 
 def encoding_named(word: str) -> str | None:
-    """The encoding that a word names, in one spelling ("ISO-8859-1" and "latin1" are "latin-1"); None for another."""
+    """Return the canonical name of an encoding ("ISO-8859-1" and "latin1" are "latin-1"); None if unsupported."""
     try:
         return _codec_names().get(codecs.lookup(word).name)
     except (LookupError, ValueError):  # a name with a NUL is a ValueError
@@ -44,5 +44,5 @@ def encoding_named(word: str) -> str | None:
 
 
 def is_one_byte(encoding: str) -> bool:
-    """Whether each byte is a character."""
+    """Return whether each byte is a character."""
     return encoding in _ONE_BYTE

@@ -21,11 +21,11 @@ _EXPONENT = r"(?:[eE][+-]?[0-9]{1,3})?"
 _PIECES = re.compile("%(.)|([^%]+)")
 _YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # 0001 to 9999
 _MOST_CENTURY = 68
-"""Two digits of a year up to it are of this century, those above of the last (POSIX)."""
+"""Two-digit years up to it are in this century, larger ones in the last (POSIX)."""
 
 
 def text_reader(kind: Type, form: CellFormat | None, *, exact: bool = False) -> Callable[[str], Key]:
-    """The function that reads a text of a column. exact: for privacy unit keys."""
+    """Return the function that reads a column's texts. exact: for privacy unit keys."""
     standard = (EXACT_READERS if exact else READERS)[kind]
     if form is None:
         return standard
@@ -53,7 +53,7 @@ def _reader(kind: Type, form: CellFormat, standard: Callable[[str], Key]) -> Cal
 
 
 def number_pattern(form: CellFormat, kind: Type) -> str:
-    """Numbers with the declared signs."""
+    """Return a pattern of numbers with the declared signs."""
     point, mark = re.escape(form.decimal or "."), re.escape(form.thousands)
     whole = rf"(?:[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|[0-9]+)" if mark else "[0-9]+"
     infinite = "|[+-]?(?i:inf|infinity)" if kind is Type.REAL else ""
@@ -73,9 +73,9 @@ def _number_reader(kind: Type, form: CellFormat, standard: Callable[[str], Key])
 
 
 def date_pattern(text: str, *, groups: bool = False) -> str:
-    """The texts that a format reads. groups: with each directive as a group of that name.
+    """Return a pattern of the texts that a format reads. groups: with each directive as a group of that name.
 
-    A directive beside another has a fixed number of digits, so that no text can be read in two ways.
+    A directive next to another has a fixed number of digits, so that texts are unambiguous.
     """
     pieces = _PIECES.findall(text)
     parts = []
@@ -112,7 +112,7 @@ def _date_reader(kind: Type, formats: tuple[str, ...]) -> Callable[[str], Key]:
 
 
 def _moment(parts: dict[str, str]) -> int | None:
-    """Microseconds since 1970 of what directives read; None for a day or a time that does not exist."""
+    """Return microseconds since 1970 from directives; None for a day or a time that does not exist."""
     hour = int(parts.get("H") or parts.get("I") or 0)
     if "I" in parts:
         if not 1 <= hour <= 12:

@@ -1,9 +1,9 @@
-"""`dataclass` of the standard library for frozen values, made in a fraction of the time.
+"""A faster `dataclass` for frozen values.
 
-The library compiles six texts of source for a frozen class, .4 ms, and a first query needs some 160 of them: two thirds
-of what the import took. Here one text is compiled, of `__init__`, as it takes arguments by name; what else a frozen
-value needs is the same for all, and reads its fields by `operator.attrgetter`. Whatever is not of this kind (mutable,
-ordered, a child of another frozen class) is left to the library. Type checkers see the library's decorator.
+The standard library compiles six source texts for a frozen class, .4 ms, and a first query needs some 160 of them: two
+thirds of the import time. Here only `__init__` is compiled, since it takes arguments by name; the other methods are
+shared by all classes, and read fields by `operator.attrgetter`. Other classes (mutable, ordered, subclasses of another
+frozen class) are left to the library. Type checkers see the library's decorator.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> Any:
-        """What `dataclasses.dataclass` makes of the class, with the same options."""
+        """Apply `dataclasses.dataclass` semantics to the class, with the same options."""
         return _decorated(cls, options) if cls is not None else lambda made: _decorated(made, options)
 
 
 __all__ = ["dataclass"]
 _SHARED = {"frozen", "slots", "init", "repr", "eq"}
-"""The options that are understood here."""
+"""Supported options."""
 
 
 class _Factory:
-    """Stands in a signature for a value that is made anew for each."""
+    """Stands in a signature for a default made by a factory."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -51,7 +51,8 @@ def _decorated(cls: type, options: dict[str, bool]) -> type:
 
 
 def _methods(cls: type, options: dict[str, bool]) -> dict[str, Any]:
-    """What the class gets; of what it writes itself, only __hash__ where Python wrote None for its __eq__."""
+    """Return methods to add. The class's own methods stay, except a __hash__ that Python set to None because of an
+    __eq__."""
     fields = dataclasses.fields(cls)
     methods: dict[str, Any] = {}
     if options.get("init", True):
@@ -64,13 +65,13 @@ def _methods(cls: type, options: dict[str, bool]) -> dict[str, Any]:
     written = vars(cls)
     own = written.keys() - ({"__hash__"} if "__eq__" in written and written.get("__hash__") is None else set())
     methods = {name: method for name, method in methods.items() if name not in own}
-    if options.get("slots"):  # Python's own way to copy sets attributes
+    if options.get("slots"):  # Python's default would set attributes
         methods |= {"__getstate__": _state, "__setstate__": _set_state}
     return methods | {"__setattr__": _set, "__delattr__": _delete}
 
 
 def _init(cls: type, fields: Sequence[Field[Any]]) -> Callable[..., None]:
-    """Takes the fields in their order, gives those left out their defaults, and lets the class check itself."""
+    """Return an `__init__` that takes the fields in order, applies defaults, and calls the class's own checks."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_factory": _FACTORY}
     arguments, lines = ["self"], []
     for field in fields:
@@ -94,7 +95,7 @@ def _init(cls: type, fields: Sequence[Field[Any]]) -> Callable[..., None]:
 
 
 def _tuple_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """The values of these fields, as a tuple: NaN and arrays compare as they do in one."""
+    """Return a getter of these fields as a tuple: NaN and arrays compare as in tuples."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)

@@ -1,9 +1,9 @@
-"""Interval arithmetic over values: where the result of an expression must lie.
+"""Interval arithmetic: the range of an expression's result.
 
-Integers stay integers and are exact up to 2^53, beyond which they are moved outward to the next one that a float holds:
-a range then holds for its values as floats too. A float bound is moved outward by one unit in the last place, so that
-the float that a kernel computes for any inputs inside lies inside (each operation is monotone and rounded to nearest).
-Source: Moore, Kearfott, Cloud, "Introduction to Interval Analysis", SIAM 2009, chapters 2 and 3.
+Integers stay integers and are exact up to 2^53; beyond that, ends are moved outward to the next integer that is a
+float, so that a range also holds for its values as floats. A float bound is moved outward by one unit in the last
+place, so that the float that a kernel computes for any inputs inside lies inside (each operation is monotone and
+rounded to nearest). Source: Moore, Kearfott, Cloud, "Introduction to Interval Analysis", SIAM 2009, chapters 2 and 3.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dpsql.schema.frozen import dataclass
 Number = int | float
 INFINITY = math.inf
 _LARGEST_EXACT = 2**53
-"""Up to here every integer is a float."""
+"""Every integer up to this is a float."""
 _LIBM_ULPS = 8
-"""How far a function of a mathematics library may be off, here and in the kernel together. NumPy's vectorised ones are
-within 4 units in the last place, scalar ones within 1, and neither is proven to be monotone to the last bit."""
+"""Error bound of mathematics library functions, here and in the kernel together. NumPy's vectorised ones are within 4
+units in the last place, scalar ones within 1, and neither is proven to be monotone to the last bit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All values between `lower` and `upper`, both included; either may be infinite, none is NaN."""
+    """All values between `lower` and `upper`, both included; either may be infinite, neither is NaN."""
 
     lower: Number
     upper: Number
@@ -43,14 +43,14 @@ class Interval:
 
     @property
     def middle(self) -> float:
-        """Halfway, as a double; of bounded ones."""
+        """Midpoint of a bounded interval, as a double."""
         return float(self.lower) / 2 + float(self.upper) / 2
 
     def __contains__(self, value: Number) -> bool:
         return self.lower <= value <= self.upper
 
     def intersect(self, other: Interval) -> Interval | None:
-        """The common part, None where there is none."""
+        """Return the common part, None if there is none."""
         lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
         return Interval(lower, upper) if lower <= upper else None
 
@@ -59,9 +59,9 @@ class Interval:
 
 
 INT64 = Interval(-(2**63), 2**63 - 1)
-"""The values of an INTEGER: those of 64 bits with a sign."""
+"""Values of an INTEGER: signed 64 bits."""
 INT128 = Interval(-(2**127), 2**128 - 1)
-"""Whole numbers of 128 bits, with or without a sign."""
+"""Whole numbers of 128 bits, signed or unsigned."""
 
 
 EVERYTHING = Interval(-INFINITY, INFINITY)
@@ -73,13 +73,13 @@ def point(value: Number) -> Interval:
 
 
 def hull(intervals: Iterable[Interval]) -> Interval:
-    """The least interval that holds them all."""
+    """Return the least interval that contains all of them."""
     held = list(intervals)
     return Interval(min(each.lower for each in held), max(each.upper for each in held))
 
 
 def as_floats(a: Interval) -> Interval:
-    """Where the values lie once they are floats: integers beyond 2^53 may have been rounded."""
+    """Return the range of the values as floats: integers beyond 2^53 may be rounded."""
     return Interval(-_float_up(-a.lower), _float_up(a.upper))
 
 
@@ -102,20 +102,20 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 
 def divide(a: Interval, b: Interval) -> Interval:
-    """a / b where 0 is not in b, unless at its end (a zero divisor gives NULL, which is no value)."""
+    """Return the range of a / b, without zero divisors (they give NULL, which is not a value)."""
     if b.lower <= 0 <= b.upper:
         return _divide_through_zero(a, b)
     return _outward([_quotient(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)])
 
 
 def _divide_through_zero(a: Interval, b: Interval) -> Interval:
-    # Divisors of either sign come as near to 0 as floats do; only the sign of the quotient can still be known.
+    # Divisors of either sign can be arbitrarily near to 0 as floats; only the sign of the quotient can be known.
     one_signed = a.lower >= 0 and b.lower >= 0
     return Interval(0, INFINITY) if one_signed else EVERYTHING
 
 
 def around(value: float, ulps: int = _LIBM_ULPS) -> Interval:
-    """What a computed value may come to elsewhere: some units in the last place below or above."""
+    """Return the range of a computed value on other machines: some units in the last place below or above."""
     lower = upper = value
     for _ in range(ulps):
         lower, upper = math.nextafter(lower, -INFINITY), math.nextafter(upper, INFINITY)
@@ -123,12 +123,12 @@ def around(value: float, ulps: int = _LIBM_ULPS) -> Interval:
 
 
 def rising(function: Callable[[float], float], a: Interval, ulps: int = _LIBM_ULPS) -> Interval:
-    """The values over `a` of a function that never falls and is computed to within some units in the last place."""
+    """Return the range over `a` of a monotone function that is accurate to some units in the last place."""
     return hull(around(_computed(function, float_of(end)), ulps) for end in (a.lower, a.upper))
 
 
 def _computed(function: Callable[[float], float], value: float) -> float:
-    """The function's value; an overflow of a rising function is infinity."""
+    """Return the function's value; an overflow of a rising function is infinity."""
     try:
         return function(value)
     except OverflowError:
@@ -159,12 +159,12 @@ def _outward(ends: list[Number]) -> Interval:
 def _up(value: Number) -> Number:
     if isinstance(value, int):
         return _float_up(value)
-    # 0 stays: no float of the other sign comes of a sum, product or quotient whose end is 0.
+    # 0 stays: a sum, product or quotient with end 0 never becomes a float of the other sign.
     return value if math.isinf(value) or value == 0 else math.nextafter(value, INFINITY)
 
 
 def _float_up(value: Number) -> Number:
-    """The value, or the next integer above it that a float holds; infinity beyond the largest float."""
+    """Return the value, or the next integer above it that is a float; infinity beyond the largest float."""
     if not isinstance(value, int) or abs(value) <= _LARGEST_EXACT:
         return value
     near = float_of(value)
@@ -178,7 +178,7 @@ def _sum(x: Number, y: Number) -> Number:
 
 def _product(x: Number, y: Number) -> Number:
     if x == 0 or y == 0:
-        return 0 if isinstance(x, int) and isinstance(y, int) else 0.0  # 0 * inf: NaN is NULL, no value
+        return 0 if isinstance(x, int) and isinstance(y, int) else 0.0  # 0 * inf: NaN is NULL, not a value
     return x * y if isinstance(x, int) and isinstance(y, int) else float_of(x) * float_of(y)
 
 
@@ -189,7 +189,7 @@ def _quotient(x: Number, y: Number) -> float:
 
 
 def float_of(value: Number) -> float:
-    """The nearest float; beyond the largest one, infinity of that sign."""
+    """Return the nearest float; beyond the largest one, infinity of that sign."""
     try:
         return float(value)
     except OverflowError:

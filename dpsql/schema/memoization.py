@@ -1,5 +1,5 @@
-"""What was worked out once is remembered, for each for whom it is: how soon a question is planned must not tell one
-what another has asked. Where nobody is named, as in a session of one's own, it is remembered for all."""
+"""Memoization, separate for each analyst: planning time must not tell one analyst about another's queries. Without a
+named analyst, as in a private session, results are shared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 MOST = 32
-"""For how many at once; whoever has asked first is forgotten first."""
+"""Maximum number of analysts; the one who asked first is forgotten first."""
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 _whose: ContextVar[str] = ContextVar("whose", default="")
@@ -19,7 +19,7 @@ _whose: ContextVar[str] = ContextVar("whose", default="")
 
 @contextmanager
 def remembered_for(whose: str) -> Iterator[None]:
-    """What is remembered here is so for one alone."""
+    """Use a separate cache for `whose` inside."""
     before = _whose.set(whose)
     try:
         yield
@@ -28,7 +28,7 @@ def remembered_for(whose: str) -> Iterator[None]:
 
 
 class MemoizedFunction(Generic[Arguments, Value]):
-    """A function of values alone, as of `functools.lru_cache`."""
+    """A pure function with a cache, as by `functools.lru_cache`."""
 
     def __init__(self, function: Callable[Arguments, Value], most: int) -> None:
         self.__wrapped__ = function
@@ -41,11 +41,11 @@ class MemoizedFunction(Generic[Arguments, Value]):
         return value
 
     def cache_info(self) -> Any:
-        """How often something was remembered, for whom it is now."""
+        """Return cache statistics for the current analyst."""
         return self._memory().cache_info()
 
     def cache_clear(self) -> None:
-        """Forget it for all."""
+        """Clear the caches of all analysts."""
         self._memories.clear()
 
     def _memory(self) -> Any:
@@ -61,5 +61,5 @@ class MemoizedFunction(Generic[Arguments, Value]):
 def remembered(
     most: int,
 ) -> Callable[[Callable[Arguments, Value]], MemoizedFunction[Arguments, Value]]:
-    """A decorator of functions of values alone, whose last so many results are remembered."""
+    """Return a decorator that caches the last `most` results of a pure function."""
     return lambda function: MemoizedFunction(function, most)

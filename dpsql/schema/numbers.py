@@ -1,8 +1,8 @@
-"""Limits of numbers that several rooms share."""
+"""Limits of numbers shared by several packages."""
 
 from __future__ import annotations
 
 LARGEST_LIMIT = 10**9
-"""Limits of a unit's rows and groups go no further."""
+"""Maximum of a unit's limits of rows and groups."""
 SOME_ROWS = 0.5
-"""Of so many rows by its noisy count a group is taken to have some."""
+"""A group with at least this noisy count is treated as nonempty."""

@@ -1,4 +1,4 @@
-"""Columns of Python objects without a declared type: what cannot be said of them, and what to declare."""
+"""Columns of Python objects without a declared type: declarations that they cannot have, and hints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsql.schema.table_declarations import TableWords
 
 
 def undeclared_hint(name: str) -> str:
-    """What to write for a column of Python objects."""
+    """Return the hint for a column of Python objects."""
     return (
         f'Say what it holds: types={{"{name}": "text"}}, or "integer", "real", "boolean", "date" or "timestamp"; each '
         "cell is then read as that type."
@@ -18,7 +18,7 @@ def undeclared_hint(name: str) -> str:
 
 
 def check_facts(name: str, words: Sequence[str]) -> None:
-    """Raises InvalidSchema where words say something of the values of a column that has no type."""
+    """Raises InvalidSchema for declarations about values of a column without a type."""
     if words:
         raise InvalidSchema(
             f'{name}: {words[0]} need a declared type, as "{name}" is stored as Python objects.',
@@ -27,8 +27,8 @@ def check_facts(name: str, words: Sequence[str]) -> None:
 
 
 def check_words(table: TableSchema, words: TableWords) -> None:
-    """Raises InvalidSchema for a column without a type that the table's own words read: all columns of a public table,
-    else the unit and keys."""
+    """Raises InvalidSchema for a column without a type that the table's own declarations read: all columns of a public
+    table, otherwise the unit and keys."""
     read = {column.name for column in table.columns} if words.public else set(words.columns)
     for column in table.columns:
         if column.type is Type.OBJECT and column.name in read:

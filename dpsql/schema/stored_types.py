@@ -1,4 +1,4 @@
-"""Which declared types a stored column can be read as."""
+"""Declared types as which a stored column can be read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dpsql.errors import InvalidSchema
 from dpsql.schema.columns import Type
 
 UUID_WORD = "uuid"
-"""The declared type of 16 bytes that are a UUID. As a value a UUID is its text."""
+"""Declared type of 16 bytes that are a UUID. As a value, a UUID is its text."""
 SIXTEEN_BYTES = "fixed_size_binary[16]"
 """Arrow's name for 16 bytes."""
 
 
 def holds_uuids(storage: str) -> bool:
-    """Whether bytes are stored that can be declared to be UUIDs: 16 bytes in Arrow, and bytes of any number in DuckDB
-    and Parquet, of which other numbers than 16 are NULL."""
+    """Return whether stored bytes can be declared as UUIDs: 16 bytes in Arrow, and any bytes in DuckDB and Parquet,
+    where other lengths than 16 are NULL."""
     return storage == "BLOB" or storage.startswith(SIXTEEN_BYTES)
 
 
@@ -23,19 +23,19 @@ _WIDTHS = {"uint64": 20, "ubigint": 20, "uhugeint": 39, "uint128": 39, "hugeint"
 _WIDE = re.compile("|".join(_WIDTHS), re.IGNORECASE)
 _DECIMAL = re.compile(r"decimal(?:\d+)?\((\d+), ?(-?\d+)\)", re.IGNORECASE)
 _DIGITS_OF_DOUBLES = 15
-"""A double has every whole number of so many digits."""
+"""Doubles are exact for whole numbers with this many digits."""
 
 
 def _digits_of_decimal(storage: str) -> tuple[int, int] | None:
-    """How many digits a decimal has, and how many of them stand after the point; None for any other stored type."""
+    """Return a decimal's number of digits, and of those after the point; None for any other stored type."""
     found = _DECIMAL.search(storage)
     return None if found is None else (int(found[1]), int(found[2]))
 
 
 def width_of(storage: str) -> int:
-    """How many digits numbers have at most, of a stored type that has whole numbers beyond 64 bits with a sign, or
-    decimals without a fraction of which a double does not have all; below 0 where they have a sign. 0 of any other
-    type. storage: its name in pandas, Arrow, DuckDB or Spark."""
+    """Return the maximum number of digits, for stored types with whole numbers beyond signed 64 bits, or decimals
+    without a fraction that a double cannot all represent; negative if signed. 0 for any other type. storage: its name
+    in pandas, Arrow, DuckDB or Spark."""
     decimal = _digits_of_decimal(storage)
     if decimal is not None:
         digits, places = decimal
@@ -45,7 +45,7 @@ def width_of(storage: str) -> int:
 
 
 def is_whole(storage: str, stored: Type) -> bool:
-    """Whether a column holds whole numbers by the type that it is stored as."""
+    """Return whether a column's stored type has only whole numbers."""
     if stored is Type.REAL:
         digits = _digits_of_decimal(storage)
         return digits is not None and digits[1] <= 0
@@ -53,9 +53,9 @@ def is_whole(storage: str, stored: Type) -> bool:
 
 
 def check_readable(name: str, storage: str, stored: Type, kind: Type, *, uuid: bool) -> None:
-    """Text can be read as anything, numbers and booleans as each other, whole numbers as text (digits), timestamps
-    as dates, and bytes as UUIDs. Raises InvalidSchema. stored: the type of the column; kind: the declared one; uuid:
-    whether "uuid" was declared."""
+    """Text can be read as anything, numbers and booleans as each other, whole numbers as text (digits), timestamps as
+    dates, and bytes as UUIDs. Raises InvalidSchema otherwise. stored: the type of the column; kind: the declared one;
+    uuid: whether "uuid" was declared."""
     if kind is stored or stored is Type.OBJECT or (uuid and holds_uuids(storage)):
         return
     if stored is Type.TEXT:

@@ -1,6 +1,6 @@
-"""What an owner writes of a whole table: whose rows they are, how many of them count, whether it is public.
+"""Declarations of a whole table: its privacy unit, contribution bounds, whether it is public.
 
-Each word is checked by itself, then against the others, and then against the columns of the table.
+Each setting is checked separately, then against the others, and then against the columns of the table.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ _LIMITS = {  # the words, in the order of the fields of Limits
 
 @dataclass(frozen=True, slots=True)
 class TableWords:
-    """The owner's words about one table as a whole. None and empty: not said.
+    """The owner's declarations of one table as a whole. None and empty: undeclared.
 
-    unique: sets of columns of which no two rows have the same values; max_matches: columns, each with the most rows
-    that have one value in it; partition: a column whose values part the rows: queries about different values cost
-    each row only one of them; version: a name for the data as they are, under which answers can be replayed, or
-    "content" for one that is taken from the files; people: about how many people it is of, as everybody may know: for
-    warnings alone.
+    unique: sets of columns without duplicate rows; max_matches: columns, each with the maximum number of rows per
+    value; partition: a column for parallel composition: queries about different values cost each row only one of them;
+    version: name of the current data, under which answers can be replayed, or "content" for one computed from the
+    files; people: publicly known, approximate number of people, for warnings only.
     """
 
     unit: WrittenUnit | None = None
@@ -42,7 +41,7 @@ class TableWords:
     version: str | None = None
     people: int | None = None
     rows_are_units: bool = False
-    """`unit = "row"`: the owner has decided that each row is a unit. Without any word it is one too."""
+    """`unit = "row"`: the owner has decided that each row is a unit. By default it is one too."""
 
     @classmethod
     def of(
@@ -59,7 +58,7 @@ class TableWords:
         version: object = None,
         people: object = None,
     ) -> TableWords:
-        """What a caller wrote, each word checked by itself. Raises InvalidSchema."""
+        """Return the declarations from a caller's arguments, each checked separately. Raises InvalidSchema."""
         limits = zip(_LIMITS, (max_rows, max_groups, max_rows_per_group), strict=True)
         if public is not None and not isinstance(public, bool):
             raise InvalidSchema(f"public must be True or False, got {briefly(public)}.")
@@ -84,7 +83,7 @@ class TableWords:
         return (*alone, *(name for key in self.unique for name in key), *(name for name, _ in self.max_matches))
 
     def over(self, other: TableWords) -> TableWords:
-        """Both together; where both say the same kind of thing, this one holds. Unique keys of both are unique."""
+        """Combine both; this one wins for the same setting. Unique keys of both are unique."""
         unit = self if self.is_unit_decided else other
         return TableWords(
             unit.unit,
@@ -104,7 +103,7 @@ class TableWords:
         return self.unit is not None or self.rows_are_units
 
     def check(self, table: str) -> None:
-        """Raises InvalidSchema where the words contradict each other."""
+        """Raises InvalidSchema if the declarations contradict each other."""
         limits = [word for word, most in zip(_LIMITS, astuple(self.limits), strict=True) if most is not None]
         if self.public and (self.is_unit_decided or limits):
             word = "unit" if self.is_unit_decided else limits[0]
@@ -138,8 +137,8 @@ class TableWords:
         return InvalidSchema(f"{table}: {limit} is declared without a unit.", hint=f"Limits belong to a unit. {column}")
 
     def resolved(self, table: str, columns: Mapping[str, Column]) -> TableWords:
-        """The words with columns (here by folded name) as they are stored. Raises InvalidSchema for a column that is
-        not there, a unit whose values have no operations, and words that contradict each other."""
+        """Return the declarations with columns (here by folded name) in their stored spelling. Raises InvalidSchema for
+        a missing column, a unit whose values have no operations, and contradictions."""
         self.check(table)
         stored = _StoredColumns(table, columns)
         if self.rows_are_units and ROW in columns:
@@ -172,7 +171,8 @@ class _StoredColumns:
     columns: Mapping[str, Column]
 
     def column(self, word: str, name: str, own: str = "") -> Column:
-        """The column that a word names; `own`: a name that was written before it, with a dot. Raises InvalidSchema."""
+        """Return the column that a setting names; `own`: the table name written before it, with a dot. Raises
+        InvalidSchema."""
         if name.casefold() not in self.columns:
             near = did_you_mean(name, [each.name for each in self.columns.values()])
             hint = f"A name with a dot is in double quotes: unit='\"{own}.{name}\"'." if own else ""
@@ -180,7 +180,7 @@ class _StoredColumns:
         return self.columns[name.casefold()]
 
     def unit(self, word: WrittenUnit) -> WrittenUnit:
-        """The unit with its column as it is stored. Raises InvalidSchema."""
+        """Return the unit with its column in stored spelling. Raises InvalidSchema."""
         column = self.column("unit", word.column, word.own)
         if column.type == "other":
             raise InvalidSchema(
@@ -192,7 +192,7 @@ class _StoredColumns:
 
 
 TABLE_WORDS = ("unit", *_LIMITS, "public", "unique", "max_matches", "partition", "version", "people")
-"""The names of the words, as `TableWords.of` takes them and as a file writes them."""
+"""Names of the settings, as arguments of `TableWords.of` and in a file."""
 
 
 _PEOPLE_HINT = "Write about how many people the table is of, as everybody may know: people=30_000."
@@ -214,7 +214,7 @@ def _partition(word: object) -> str:
 
 
 def _version(word: object) -> str:
-    """A name for the data, of text or a whole number."""
+    """Return a name for the data from text or a whole number."""
     if isinstance(word, int) and not isinstance(word, bool):
         return str(int(word))
     if isinstance(word, str) and word != CONTENT and word.strip().casefold() == CONTENT:
@@ -234,6 +234,6 @@ def _version(word: object) -> str:
 
 _LONGEST_VERSION = 200
 CONTENT = "content"
-"""The word for a version that is taken from the files themselves when a session opens."""
+"""Version that is computed from the files when a session opens."""
 BY_PARTS = "content by parts"
-"""What stands in its place where each part of a table has a version of its own."""
+"""Placeholder for a version if each part of a table has its own."""

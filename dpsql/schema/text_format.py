@@ -1,5 +1,4 @@
-"""What an owner says of how a text file is written: delimiter, quote, header, encoding. Nothing of it is guessed from
-rows."""
+"""Declared format of a text file: delimiter, quote, header, encoding. Nothing is guessed from rows."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from dpsql.schema.encodings import UTF_8, encoding_named
 from dpsql.schema.frozen import dataclass
 
 TEXT_WORDS = ("delimiter", "quote", "header", "skip", "encoding", "multiline")
-"""The names of the words, as an owner's file writes them."""
+"""Names of the settings in an owner's file."""
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 LINES_ENDINGS = (".jsonl", ".ndjson")
-"""Of files of one JSON object a line."""
+"""Endings of files with one JSON object per line."""
 PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
-"""Behind one of these endings."""
+"""Endings of compressed files, after the others."""
 _TAKEN = frozenset("\0\n\r ")
 _MOST_SKIPPED = 10_000
 _ALIKE = "{}: delimiter and quote are one character."
@@ -30,12 +29,12 @@ _NO_QUOTES = 'Write quote = "" for a file without quotes.'
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How the records of a text file are written.
+    """Format of a text file's records.
 
-    delimiter: one ASCII character, None for the one that goes with the file's name (a tab for .tsv, else a comma);
-    quote: one ASCII character, "" for none; header: the columns' names of a file whose first line is a row already,
-    None where the first line names them; multiline: whether a quoted cell may hold line ends; skip: how many lines
-    stand above the header, or above the first row; encoding: that of the whole file, as `encoding_named` spells it.
+    delimiter: one ASCII character, None for the default by file name (a tab for .tsv, otherwise a comma); quote: one
+    ASCII character, "" for none; header: column names of a file whose first line is a row, None if the first line names
+    them; multiline: whether quoted cells may contain line ends; skip: number of lines above the header, or above the
+    first row; encoding: that of the whole file, as spelled by `encoding_named`.
     """
 
     delimiter: str | None = None
@@ -52,7 +51,7 @@ class TextFormat:
 
     @classmethod
     def of(cls, where: str, words: Mapping[str, Any]) -> TextFormat:
-        """What an owner's file says of one table. Raises InvalidSchema."""
+        """Return the format declared for one table in an owner's file. Raises InvalidSchema."""
         delimiter, quote = words.get("delimiter"), words.get("quote", '"')
         if delimiter is not None:
             _check_sign(where, "delimiter", delimiter)
@@ -67,7 +66,7 @@ class TextFormat:
         return cls(delimiter, quote, header, multiline, skip, _encoding(where, words.get("encoding", UTF_8)))
 
     def signs_of(self, path: Path) -> tuple[bytes, bytes]:
-        """The delimiter and the quote of the file, each a byte. Raises InvalidSchema where they are one."""
+        """Return the file's delimiter and quote, one byte each. Raises InvalidSchema if they are equal."""
         endings = [each.casefold() for each in path.suffixes]
         delimiter = self.delimiter or ("\t" if ".tsv" in endings[-2:] else ",")
         if delimiter == self.quote:
@@ -76,7 +75,7 @@ class TextFormat:
 
     @property
     def words(self) -> dict[str, Any]:
-        """The words that are not the usual ones, as `of` takes them."""
+        """Return the settings that differ from the defaults, as arguments of `of`."""
         said = {
             each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
         }
@@ -84,19 +83,19 @@ class TextFormat:
 
 
 def words_in_python(words: Mapping[str, Any]) -> str:
-    """Words of a format as arguments of `dpsql.Table`."""
+    """Format settings as arguments of `dpsql.Table`."""
     return ", ".join(
         f"{word}={value if isinstance(value, bool) else json_text(value)}" for word, value in words.items()
     )
 
 
 def words_in_toml(words: Mapping[str, Any]) -> str:
-    """Words of a format as lines of an owner's file."""
+    """Format settings as lines of an owner's file."""
     return "\n".join(f"{word} = {json_text(value)}" for word, value in words.items())
 
 
 def words_in_shell(words: Mapping[str, Any]) -> str:
-    """Words of a format as options of a command."""
+    """Format settings as options of a command."""
     options = []
     for word, value in words.items():
         if value is True:
@@ -108,12 +107,12 @@ def words_in_shell(words: Mapping[str, Any]) -> str:
 
 
 def json_text(value: object) -> str:
-    """A value as JSON writes it, and TOML and Python read it."""
+    """Return a value as written in JSON, which TOML and Python can read."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _listed(name: str) -> str:
-    """A name in a list of names that commas part."""
+    """Return a name for a comma-separated list of names."""
     return '"' + name.replace('"', '""') + '"' if set(name) & set('",\n') or name != name.strip() else name
 
 

@@ -1,9 +1,9 @@
 """Read a text as a value of a type.
 
-One set of rules serves a cell of a text column with a declared type, `CAST(x AS type)`, and the types that `dpsql init`
-recognises. Engines that work in SQL use the same patterns (`dpsql.plan.functions.text_casts`). The rules are those of
-DuckDB's TRY_CAST, with the differences that `docs/text-files.md` lists. Every function here is total: a text without a
-value of the type gives None.
+The same rules apply to cells of a text column with a declared type, `CAST(x AS type)`, and the types that `dpsql init`
+recognises. SQL engines use the same patterns (`dpsql.plan.functions.text_casts`). The rules are those of DuckDB's
+TRY_CAST, with the differences that `docs/text-files.md` lists. Every function here is total: a text without a value of
+the type gives None.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dpsql.schema.columns import Key, Type
 from dpsql.schema.intervals import INT64, Interval
 
 ReadText = Callable[[str], Key]
-"""Reads a text as a value of one type; None where it has none."""
+"""Reads a text as a value of one type; None if it has none."""
 MOST_READ = 256
-"""A text of more characters is no number, date or truth: it takes long to see what it is."""
+"""Maximum length of a number, date or boolean, since reading longer texts takes long."""
 BLANKS = " \t\n\v\f\r"
-"""Dropped around every text before it is read."""
+"""Removed around every text before it is read."""
 PLAIN_FORM = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _EXPONENT = r"(?:[eE][+-]?[0-9]{1,3})?"
 FLOAT_FORM = PLAIN_FORM + _EXPONENT + r"|[+-]?(?i:inf|infinity)"
@@ -35,7 +35,7 @@ MOMENT_FORM = rf"{_DAY}(?:(?:[ \t\n\v\f\r]+|T)(?:{_CLOCK})(?:{_OFFSET})?)?"
 TRUE_WORDS = ("true", "t", "1", "yes", "y")
 FALSE_WORDS = ("false", "f", "0", "no", "n")
 EXACT_INTEGERS = Interval(-(10**31), 10**31)
-"""The integers that privacy unit keys can be."""
+"""Range of integers in privacy unit keys."""
 
 _integer = re.compile(INTEGER_FORM)
 _float = re.compile(FLOAT_FORM)
@@ -44,7 +44,7 @@ _TRUTHS = {**dict.fromkeys(TRUE_WORDS, True), **dict.fromkeys(FALSE_WORDS, False
 
 
 def read_integer(text: str, limits: Interval = INT64) -> int | None:
-    """A whole number within limits. Halves are rounded away from zero."""
+    """Return a whole number within limits. Halves are rounded away from zero."""
     bare = text.strip(BLANKS)
     if _integer.fullmatch(bare) is None:
         return None
@@ -53,19 +53,20 @@ def read_integer(text: str, limits: Interval = INT64) -> int | None:
 
 
 def read_real(text: str) -> float | None:
-    """The nearest double; infinity where it is written, or where the number lies beyond the largest double."""
+    """Return the nearest double; infinity if written, or if the number is beyond the largest double."""
     bare = text.strip(BLANKS)
     return None if _float.fullmatch(bare) is None else float(bare)
 
 
 def read_boolean(text: str) -> bool | None:
-    """One of TRUE_WORDS or FALSE_WORDS, in upper or lower case."""
+    """Return the value of one of TRUE_WORDS or FALSE_WORDS, in upper or lower case."""
     bare = text.strip(BLANKS)
     return _TRUTHS.get(bare.lower()) if bare.isascii() else None
 
 
 def read_moment(text: str) -> int | None:
-    """Microseconds since 1970 of a date with or without a time of day. A time with an offset is converted to UTC."""
+    """Return microseconds since 1970 of a date with or without a time of day. A time with an offset is converted to
+    UTC."""
     match = _moment.fullmatch(text.strip(BLANKS))
     if match is None:
         return None
@@ -77,15 +78,14 @@ def read_moment(text: str) -> int | None:
 
 
 def read_day(text: str) -> int | None:
-    """Days since 1970 of a date. Of a text with a time of day it is the date that the text shows, whatever its
-    offset."""
+    """Return days since 1970 of a date. With a time of day, the date is the written one, whatever its offset."""
     match = _moment.fullmatch(text.strip(BLANKS))
     midnight = None if match is None else _microseconds_of_day(match[1])
     return None if midnight is None else midnight // MICROSECONDS_A_DAY
 
 
 def unless_long(read: ReadText) -> ReadText:
-    """The same, of texts that are not longer than MOST_READ."""
+    """Restrict to texts that are not longer than MOST_READ."""
     return lambda text: read(text) if len(text) <= MOST_READ else None
 
 
@@ -102,7 +102,7 @@ EXACT_READERS: Mapping[Type, Callable[[str], Key]] = {
     **READERS,
     Type.INTEGER: unless_long(lambda text: read_integer(text, EXACT_INTEGERS)),
 }
-"""The same for privacy unit keys, which tell larger whole numbers apart."""
+"""The same for privacy unit keys, which distinguish larger whole numbers."""
 
 
 def _microseconds_of_day(written: str) -> int | None:
@@ -114,7 +114,7 @@ def _microseconds_of_day(written: str) -> int | None:
 
 
 def _microseconds_of_clock(written: str) -> int:
-    """Of "h:m", "h:m:s" or "h:m:s.fraction". Digits beyond microseconds are cut off."""
+    """Return the microseconds of "h:m", "h:m:s" or "h:m:s.fraction". Digits beyond microseconds are cut off."""
     clock, _, fraction = written.partition(".")
     hours, minutes, seconds = [*(int(part) for part in clock.split(":") if part), 0, 0, 0][:3]
     return ((hours * 60 + minutes) * 60 + seconds) * 10**6 + int(fraction[:6].ljust(6, "0"))

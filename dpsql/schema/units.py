@@ -1,4 +1,4 @@
-"""Privacy units: whose rows those of a table are, and how many of one unit count.
+"""Privacy units of tables, and contribution bounds.
 
 A unit is a column of the table, or a path that leads to another table's unit; `followed` turns the path into look-ups
 once all tables are known. No row is read here.
@@ -19,13 +19,13 @@ from dpsql.schema.frozen import dataclass
 from dpsql.schema.numbers import LARGEST_LIMIT
 
 MOST_STEPS = 16
-"""A path of more look-ups than this is refused."""
+"""Maximum number of look-ups of a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenUnit:
-    """A unit as it was written: a column, or a path from it to the column `key` of another table. `own` is the name
-    of the column's own table, if that was written too."""
+    """A unit as written: a column, or a path from it to the column `key` of another table. `own` is the name of the
+    column's own table, if that was written too."""
 
     column: str
     table: str = ""
@@ -39,7 +39,7 @@ class WrittenUnit:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Find the row of `table` (a folded name) whose `key` equals the value so far, and go on with its `column`."""
+    """Find the row of `table` (a folded name) whose `key` equals the value so far, and continue with its `column`."""
 
     table: str
     key: str
@@ -48,7 +48,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whose row it is: the value of `column`, followed through the look-ups."""
+    """A row's privacy unit: the value of `column`, followed through the look-ups."""
 
     column: str
     steps: tuple[Lookup, ...] = ()
@@ -62,7 +62,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of one unit may count, as far as declared: rows in the whole query, groups, and rows in each group."""
+    """Declared contribution bounds of one unit: rows in the whole query, groups, and rows in each group."""
 
     rows: int | None = None
     groups: int | None = None
@@ -73,13 +73,13 @@ class Limits:
             raise ValueError(f"limits must be whole numbers from 1 to {LARGEST_LIMIT}: {self}")
 
     def over(self, other: Limits) -> Limits:
-        """Both together; where both have a limit, this one's holds."""
+        """Combine both; this one's limits win."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Limits(*(theirs if mine is None else mine for mine, theirs in pairs))
 
 
 class Column(Protocol):
-    """What is asked here of a column."""
+    """Required attributes of a column."""
 
     @property
     def name(self) -> str: ...
@@ -92,7 +92,7 @@ class Column(Protocol):
 
 
 class UnitLink(Protocol):
-    """What is asked here of a table."""
+    """Required attributes of a table."""
 
     @property
     def name(self) -> str: ...
@@ -107,17 +107,17 @@ class UnitLink(Protocol):
 
 
 ROW = "row"
-"""The word for rows that are units of their own, as declared; a column of that name is written in double quotes."""
+"""Declares rows as units; a column of that name is written in double quotes."""
 _PATH = re.compile("(n[.])?n(>n[.]n)?")
 
 
 def unit_word_of(word: object) -> WrittenUnit:
-    """A column's name or a path, `o_custkey -> customer.c_custkey`, with or without the own table's name before it.
-    Names with signs of the path's own are in double quotes. Raises InvalidSchema."""
+    """Parse a column's name or a path, `o_custkey -> customer.c_custkey`, optionally with the own table's name before
+    it. Names with the path's signs are in double quotes. Raises InvalidSchema."""
     if not isinstance(word, str):
         raise InvalidSchema(f"unit must be the name of a column, or a path, got {briefly(word)}.", hint=_UNIT_HINT)
     text = str.__str__(word).strip()
-    tokens = names_and_signs(text) if re.search('["]|[.]|->', text) else [("n", text)]  # one name may hold spaces
+    tokens = names_and_signs(text) if re.search('["]|[.]|->', text) else [("n", text)]  # one name may contain spaces
     shape, names = "".join(sign for sign, _name in tokens), [name for sign, name in tokens if sign == "n"]
     if not _PATH.fullmatch(shape) or not all(names):
         raise InvalidSchema(f"unit {text!r} cannot be read: {_why_no_path(shape, names)}.", hint=_UNIT_HINT)
@@ -149,18 +149,19 @@ def _why_no_path(shape: str, names: list[str]) -> str:
 
 
 def followed(name: str, tables: Mapping[str, UnitLink]) -> Unit | None:
-    """The unit of the table of that folded name, its path followed through the others. Raises InvalidSchema."""
+    """Return the unit of the table of that folded name, with its path followed through the others. Raises
+    InvalidSchema."""
     chain = list(_chain(name, tables))
     last = tables[chain[-1]].unit_word
     unit = None if last is None else Unit(last.column, owner=last.column)
     for here, there in reversed(list(pairwise(chain))):
-        assert unit is not None  # only a table that stands alone has none
+        assert unit is not None  # only a chain of one table can lack a unit
         unit = _stepped(tables[here], there, tables[there], unit)
     return unit
 
 
 def _chain(name: str, tables: Mapping[str, UnitLink]) -> Iterator[str]:
-    """Folded names of the tables along a path: from this one to the one that has its unit in a column of its own."""
+    """Yield folded names of the tables along a path: from this one to the one that has its unit in its own column."""
     seen: dict[str, None] = {}
     while True:
         table, seen[name] = tables[name], None
@@ -184,7 +185,7 @@ def _chain(name: str, tables: Mapping[str, UnitLink]) -> Iterator[str]:
 
 
 def _target(table: UnitLink, word: WrittenUnit, tables: Mapping[str, UnitLink]) -> str:
-    """The folded name of the table that a path leads to, which must have a unit and the key."""
+    """Return the folded name of the table that a path leads to, which must have a unit and the key."""
     name = word.table.casefold()
     target = tables.get(name)
     if target is None:
@@ -227,23 +228,23 @@ def _target(table: UnitLink, word: WrittenUnit, tables: Mapping[str, UnitLink]) 
 
 
 def zones_differ(columns: Iterable[Column]) -> bool:
-    """Whether some of these columns are stored as times of a zone and others without one."""
+    """Return whether some of these columns are stored as times with a zone and others without."""
     return len({has_zone(each.storage) for each in columns if each.type == "timestamp"} - {None}) > 1
 
 
 def has_zone(storage: str) -> bool | None:
-    """Whether a column is stored as times of a zone; None where the cells tell."""
+    """Return whether a column is stored as times with a zone; None if that depends on the cells."""
     if storage.startswith(("object", "category")):
         return None
     return "tz=" in storage or (storage.startswith("datetime64[") and "," in storage)
 
 
 def _stepped(table: UnitLink, there: str, target: UnitLink, unit: Unit) -> Unit:
-    """The unit of a table whose path leads to a target with this unit."""
+    """Return the unit of a table whose path leads to a target with this unit."""
     word = table.unit_word
     assert word is not None
     key = target.by_name[word.key.casefold()].name
-    if unit == Unit(key):  # the value is the unit itself: there is nothing to look up
+    if unit == Unit(key):  # the value is the unit: no look-up is needed
         return Unit(word.column, owner=unit.owner)
     if (key,) not in target.unique:
         raise InvalidSchema(

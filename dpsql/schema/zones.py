@@ -1,8 +1,8 @@
-"""Time zones: what clocks show at an instant, by one public table for every engine.
+"""Time zones: local times of instants, from one public table for all engines.
 
-A zone is a list of instants at which the offset of its clocks changes. The list comes from the computer's time zone
-database, and every engine is given the same one, so that no engine asks a database of its own. An offset depends on the
-instant of one cell only, which keeps evaluation row-local.
+A zone is a list of instants at which its offset changes. The list comes from the computer's time zone database. All
+engines get the same list and use no database of their own. An offset depends only on one cell's instant, which keeps
+evaluation row-local.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpsql.schema.columns import UTC, ColumnSchema, TableSchema
 from dpsql.schema.frozen import dataclass
 
 FIRST_YEAR, LAST_YEAR = 1840, 2100
-"""The offset before the first year is the one at its beginning, and after the last year the one at its end."""
+"""Earlier offsets equal the one at the beginning of the first year, later ones that at the end of the last year."""
 _OFFSET = re.compile(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])")
 _NAMES_OF_UTC = frozenset({"utc", "z", "etc/utc", "etc/zulu", "zulu", "universal", "etc/universal", "+00:00", "-00:00"})
 _START = datetime(1970, 1, 1)
@@ -28,15 +28,15 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Offsets:
-    """The offsets of a zone's clocks from UTC, in microseconds: `offsets[0]` before the first of `instants` (also in
-    microseconds, since 1970 UTC), `offsets[i]` from `instants[i - 1]` on."""
+    """Offsets of a zone from UTC, in microseconds: `offsets[0]` before the first of `instants` (also in microseconds,
+    since 1970 UTC), `offsets[i]` from `instants[i - 1]` on."""
 
     instants: tuple[int, ...]
     offsets: tuple[int, ...]
 
 
 def checked_zone(word: object) -> str:
-    """The name of a time zone, "UTC" for every name of that. Raises InvalidArgument."""
+    """Return the name of a time zone, "UTC" for all its names. Raises InvalidArgument."""
     if not isinstance(word, str) or not word:
         raise InvalidArgument(f"timezone must be the name of a time zone, got {as_written(word)}.", hint=_EXAMPLE)
     if word.casefold() in _NAMES_OF_UTC:
@@ -57,7 +57,7 @@ _EXAMPLE = 'Write timezone="Europe/Berlin", or an offset such as timezone="+02:0
 
 @lru_cache(maxsize=32)
 def offsets_of(zone: str) -> Offsets:
-    """The table of a zone that `checked_zone` has passed."""
+    """Return the table of a zone validated by `checked_zone`."""
     fixed = _OFFSET.fullmatch(zone)
     if fixed is not None or zone == UTC:
         seconds = 0 if fixed is None else int(fixed[2]) * 3_600 + int(fixed[3]) * 60
@@ -95,19 +95,19 @@ _SHOWS_ZONE = re.compile(r"datetime64\[\w+, (.+)\]|timestamp\[\w+, tz=([^\]]+)\]
 _INSTANTS = frozenset({"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "timestamp"})
 """Stored types of instants, as DuckDB and Spark name them."""
 _CELL_BY_CELL = ("object", "category", "dictionary")
-"""Storages of which only a cell says whether it has a zone."""
+"""Storages in which each cell may have a zone."""
 
 
 def zone_by_storage(storage: str) -> str | None:
-    """UTC for a stored type that shows another zone. Such a column was that zone's wall clock before it was shown in
-    UTC: the keys of its questions tell the two readings apart."""
+    """Return UTC for a stored type that shows another zone. Before columns were shown in UTC, such a column was that
+    zone's wall clock: the keys of its questions distinguish the two readings."""
     shown = _SHOWS_ZONE.search(storage)
     own = "utc" if shown is None else (shown[1] or shown[2])
     return None if own.casefold() in _NAMES_OF_UTC else UTC
 
 
 def in_zone(tables: Mapping[str, TableSchema], zone: str) -> dict[str, TableSchema]:
-    """The tables with their columns of instants shown in a zone."""
+    """Return the tables with their columns of instants shown in a zone."""
     return {
         name: replace(table, columns=tuple(_column_in(column, zone) for column in table.columns))
         for name, table in tables.items()
