@@ -24,7 +24,7 @@ _ROUNDING = frozenset(
 )
 """Functions whose value is always a whole number."""
 _LARGEST = 2.0**53
-"""Larger real constants stand for ranges of numbers."""
+"""Real constants of at least this size stand for ranges of numbers."""
 _REAL = frozenset({"to_double", "to_float", "to_decimal"})
 
 

@@ -41,7 +41,7 @@ def format_of(name: str, words: Mapping[str, object]) -> CellFormat:
 
 
 def _check(name: str, form: CellFormat) -> None:
-    """Raises InvalidSchema if settings contradict each other."""
+    """Raise InvalidSchema if settings contradict each other."""
     if form.thousands and form.thousands == (form.decimal or "."):
         other = "." if form.thousands == "," else ","
         raise InvalidSchema(
@@ -68,7 +68,7 @@ def _truths(form: CellFormat, word: str) -> tuple[str, ...]:
 
 
 def check_type(name: str, form: CellFormat, kind: str) -> None:
-    """Raises InvalidSchema for a setting that does not apply to the column type."""
+    """Raise InvalidSchema for a setting that does not apply to the column type."""
     for word in form.words:
         if kind not in _TYPES[word]:
             wanted = " or ".join(f'"{each}"' for each in _TYPES[word])
@@ -143,7 +143,7 @@ def _hint(name: str, word: str) -> str:
 
 
 def _check_format(name: str, text: str) -> None:
-    """Raises InvalidSchema unless a format has year, month and day once each, and a time of day without gaps."""
+    """Raise InvalidSchema unless a format has year, month and day once each, and a time of day without gaps."""
 
     def refusal(what: str) -> InvalidSchema:
         return InvalidSchema(

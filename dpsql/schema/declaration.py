@@ -108,7 +108,7 @@ class Declaration:
         )
 
     def check_without_bytes(self) -> None:
-        """Raises InvalidSchema for an encoding of a column whose source is no text file."""
+        """Raise InvalidSchema for an encoding of a column whose source is no text file."""
         name = next((name for name, form in self.formats.items() if form.encoding), None)
         if name is not None:
             raise InvalidSchema(

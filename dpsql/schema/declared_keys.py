@@ -51,7 +51,7 @@ def _key_value(name: str, kind: Type, key: Word) -> Key:
 
 
 def check_inside(name: str, keys: Iterable[tuple[Word, Key]], bounds: Pair, clip: Interval) -> None:
-    """Raises InvalidSchema if a key, given with its value, is outside the bounds."""
+    """Raise InvalidSchema if a key, given with its value, is outside the bounds."""
     for key, value in keys:
         if isinstance(value, int | float) and value not in clip:
             raise InvalidSchema(f"{name}: key {shown(key)} lies outside the bounds {shown_pair(bounds)}.")

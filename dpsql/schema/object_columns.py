@@ -18,7 +18,7 @@ def undeclared_hint(name: str) -> str:
 
 
 def check_facts(name: str, words: Sequence[str]) -> None:
-    """Raises InvalidSchema for declarations about values of a column without a type."""
+    """Raise InvalidSchema for declarations about values of a column without a type."""
     if words:
         raise InvalidSchema(
             f'{name}: {words[0]} need a declared type, as "{name}" is stored as Python objects.',
@@ -27,7 +27,7 @@ def check_facts(name: str, words: Sequence[str]) -> None:
 
 
 def check_words(table: TableSchema, words: TableWords) -> None:
-    """Raises InvalidSchema for a column without a type that the table's own declarations read: all columns of a public
+    """Raise InvalidSchema for a column without a type that the table's own declarations read: all columns of a public
     table, otherwise the unit and keys."""
     read = {column.name for column in table.columns} if words.public else set(words.columns)
     for column in table.columns:

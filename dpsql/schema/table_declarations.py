@@ -103,7 +103,7 @@ class TableWords:
         return self.unit is not None or self.rows_are_units
 
     def check(self, table: str) -> None:
-        """Raises InvalidSchema if the declarations contradict each other."""
+        """Raise InvalidSchema if the declarations contradict each other."""
         limits = [word for word, most in zip(_LIMITS, astuple(self.limits), strict=True) if most is not None]
         if self.public and (self.is_unit_decided or limits):
             word = "unit" if self.is_unit_decided else limits[0]

@@ -69,7 +69,7 @@ class Quote:
 
 
 def check_confirmed(quote: Quote, up_to: Fraction | None = None, hint: str = "") -> None:
-    """Raises ConfirmationRequired for a large cost. up_to: an epsilon confirmed already; hint: how to confirm in this
+    """Raise ConfirmationRequired for a large cost. up_to: an epsilon confirmed already; hint: how to confirm in this
     place. A cost that the budget does not admit passes: it is refused before anyone is asked."""
     reason = quote.reason if quote.admitted else ""
     if reason and (up_to is None or quote.epsilon > up_to):

@@ -217,7 +217,7 @@ class SessionEstimates(ABC):
     def _check_same(
         self, releases: Sequence[Release], questions: Sequence[Question | None], opened: OpenTables
     ) -> None:
-        """Raises InvalidSchema, before anything is charged, if the opened tables have changed since their answers were
+        """Raise InvalidSchema, before anything is charged, if the opened tables have changed since their answers were
         looked up."""
         for release, question in zip(releases, questions, strict=True):
             check_unchanged(release, self._contents)

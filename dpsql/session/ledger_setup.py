@@ -91,7 +91,7 @@ def opened(
 
 
 def _check_total(existing: Rules, asked: Rules, schema: Schema) -> None:
-    """Raises LedgerError if the owner's file and its ledger differ in the total budget and in nothing else."""
+    """Raise LedgerError if the owner's file and its ledger differ in the total budget and in nothing else."""
     own, declared = existing.budget, asked.budget
     if own.loss == declared.loss or (own.conversion_delta, own.analysts) != (
         declared.conversion_delta,
@@ -134,7 +134,7 @@ def _analyst(name: object) -> str | None:
 
 
 def check(wanted: LedgerSettings, schema: Schema | None) -> None:
-    """Raises InvalidArgument or InvalidPrivacyParameter if rules contradict the schema's, before anything is
+    """Raise InvalidArgument or InvalidPrivacyParameter if rules contradict the schema's, before anything is
     created."""
     _budget(wanted.budget, schema)
     _accountant(wanted.accountant, schema)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_engine(release: Release, engine: Engine) -> None:
-    """Raises UnsupportedSQL if the engine lacks a feature that the release's plans need."""
+    """Raise UnsupportedSQL if the engine lacks a feature that the release's plans need."""
     for plan in release.once(_tried_with):
         lack = engine.lacks(plan)
         if lack is not None:

@@ -171,7 +171,7 @@ class ServedSession(Session):
         return in_bytes(self._prepare(sql, asked, **how), self.catalog)
 
     def check_charge(self, **terms: Any) -> None:
-        """Raises what `query` would raise before its charge, and charges nothing."""
+        """Raise what `query` would raise before its charge, and charges nothing."""
         self._ledger.dry = True
         try:
             self.query(**terms)
@@ -207,7 +207,7 @@ class ServedSession(Session):
             raise
 
     def may_ask(self) -> None:
-        """Raises LedgerError if the share was withdrawn, or too many runs had no result."""
+        """Raise LedgerError if the share was withdrawn, or too many runs had no result."""
         self._ledger.may_ask(str(self._ledger.analyst))
 
     def _known(
@@ -260,7 +260,7 @@ class ServedSession(Session):
         return super()._parts(release, opened) if self._ledger.time is None else ()
 
     def _check_delay(self, releases: Sequence[Release]) -> None:
-        """Raises UnsupportedSQL if the query's random delay could exceed the deadline."""
+        """Raise UnsupportedSQL if the query's random delay could exceed the deadline."""
         if self._ledger.time is None:
             return
         seconds = 2 * self._ledger.time.shift(_reach_of(releases)) / 1_000_000

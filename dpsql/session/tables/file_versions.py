@@ -136,7 +136,7 @@ def catalog_of(
 
 
 def check_unchanged(release: Release, contents: Contents, *, paid: bool = False) -> None:
-    """Raises InvalidSchema, or InternalError once the query is paid for, if a file that it reads has changed since its
+    """Raise InvalidSchema, or InternalError once the query is paid for, if a file that it reads has changed since its
     version was computed."""
     names = tables_read(release.query.plan.input) if contents else ()
     held = (contents[name] for name in names if name in contents and not contents[name].settled)

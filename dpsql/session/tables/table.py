@@ -144,7 +144,7 @@ class Table:
         self._check(engine)
 
     def _check(self, engine: Engine) -> None:
-        """Raises InvalidSchema unless columns are as declared."""
+        """Raise InvalidSchema unless columns are as declared."""
         engine = PANDAS if self.declaration.table.public else engine
         resolve("the table", engine.columns(self.frame), self.declaration)
 
