@@ -154,7 +154,7 @@ def _narrow_in(value: Expr, listed: tuple[Expr, ...], known: Known) -> Known:
 
 
 MOST_EXACT = 2**53
-"""Every whole number up to this is a double, and shares it with no other whole number."""
+"""Every whole number of smaller magnitude is a double, and shares it with no other whole number."""
 
 
 def double_of(expr: Expr) -> Call | None:

@@ -34,7 +34,7 @@ Pair = tuple[Number | date, Number | date]
 Within = tuple[str, Number, Number]
 """The word "auto" and two numbers, between which bounds are chosen."""
 LARGEST_BOUND = 2**62
-"""Larger bounds are refused: integers up to it can be summed without overflow."""
+"""Larger bounds are refused: integers up to it are summed without overflow checks."""
 
 _PLAIN = (str, bytes, numbers.Number, date, time, timedelta, np.generic, type(None))
 _ATTOSECONDS = {

@@ -122,8 +122,8 @@ class Replay:
         return own or next((self._read(each, release) for each in payloads if each is not None), None)
 
     def recall_own(self, releases: Sequence[Release], before: Sequence[int]) -> list[ReleasedValues | None]:
-        """Return the answers to the releases of one statement: those in these ledger lines when it was asked (0: none),
-        and those that its charge has paid for since. Raises LedgerError."""
+        """Return the answers to the releases of one statement: those in the ledger lines `before` (0: none), and those
+        that its charge has paid for since. Raises LedgerError."""
         self._ledger.check_process()
         if len(releases) != len(before):
             raise LedgerError("something else was paid for under this key. Nothing was charged.", hint=RESTORE)
