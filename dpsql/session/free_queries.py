@@ -70,8 +70,13 @@ class SessionEstimates(ABC):
         confidence: float | None = None,
         dialect: str | None = None,
     ) -> Explanation:
-        """Return what `query` would do and cost. Free; reads no row; refuses what `query` would refuse, except for the
-        budget."""
+        """Return the explanation of what `query` would do and cost. Free; reads no row. Parameters as for `query`.
+
+        Raises
+        ------
+        QueryRefused, InvalidPrivacyParameter, InvalidArgument
+            As `query`, except for the budget.
+        """
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         return self._explanation(prepared)
@@ -91,7 +96,8 @@ class SessionEstimates(ABC):
         confidence: float | None = None,
         dialect: str | None = None,
     ) -> Quote:
-        """Return what `query` would be charged now, and whether the budget admits it. Free. Raises as `explain`."""
+        """Return the cost of `query` now, and whether the budget admits it. Free. Parameters as for `query`, errors as
+        for `explain`."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         return self._quote(prepared, self._ledger, fresh=fresh)
@@ -106,8 +112,19 @@ class SessionEstimates(ABC):
         params: Scalars | None = None,
         dialect: str | None = None,
     ) -> Iterator[Quote]:
-        """Yield the cost of each query, as if charged in this order; repeated queries are free. Stops after the first
-        query that the budget does not admit. Free. Raises as `explain`, at the refused query."""
+        """Yield the cost of each query, as if charged in this order; repeated queries are free. Free. Stops after the
+        first query that the budget does not admit.
+
+        Parameters
+        ----------
+        queries : iterable of str
+            Texts of the queries. Other parameters as for `query`.
+
+        Yields
+        ------
+        Quote
+            Raises as `explain`, at the refused query.
+        """
         terms = {"epsilon": epsilon, "delta": delta, "rho": rho, "params": params, "dialect": dialect}
         return self._in_turn({"sql": sql, **terms} for sql in queries)
 
@@ -251,7 +268,7 @@ class SessionEstimates(ABC):
         dialect: str | None = None,
     ) -> int | float:
         """Return how many more queries of this cost the budget admits, each with new noise; `math.inf` for a free
-        query. Free. Raises as `explain`."""
+        query. Free. Parameters as for `query`, errors as for `explain`."""
         terms = (epsilon, delta, rho, error, confidence)
         prepared = self._prepare(sql, terms, params=params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         cost = self._with_time(prepared.cost)

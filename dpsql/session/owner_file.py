@@ -78,8 +78,18 @@ class Schema:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """Read a TOML file with paths relative to it. A file with a [budget] has the ledger that it names, or one next
-        to it (`adult.toml`: `adult.ledger`). Raises InvalidSchema, InvalidPrivacyParameter."""
+        """Read an owner's file in TOML.
+
+        Parameters
+        ----------
+        path : str or Path
+            Paths in the file are relative to it. A file with a [budget] has the ledger that it names, or one next to it
+            (`adult.toml`: `adult.ledger`).
+
+        Raises
+        ------
+        InvalidSchema, InvalidPrivacyParameter
+        """
         file = Path(path)
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))

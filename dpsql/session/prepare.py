@@ -42,7 +42,7 @@ _MOST_CACHED = 256
 class Terms:
     """Cost limits of a query: the call's parameters, defaults for missing ones, and the owner's limit.
 
-    OPTIONS in the text can lower or replace missing parameters of the call, never raise them.
+    OPTIONS in the text can lower the call's parameters or supply missing ones, never raise them.
     """
 
     epsilon: Fraction | None

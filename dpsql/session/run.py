@@ -49,7 +49,7 @@ class OpenTables:
 @contextmanager
 def open_tables(releases: Iterable[Release], stores: Mapping[str, Store], engine: Engine) -> Iterator[OpenTables]:
     """Yield the tables that releases read, opened. Raises InvalidSchema, at no cost, if files are missing, locked,
-    unreadable or have other columns than when their table was opened, or if a run has too little memory or disk."""
+    unreadable or have other columns than when their table was opened, or if a run lacks space."""
     if engine is PANDAS:  # the rows are in this process
         yield OpenTables(stores, engine, None)
         return

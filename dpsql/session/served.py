@@ -171,7 +171,7 @@ class ServedSession(Session):
         return in_bytes(self._prepare(sql, asked, **how), self.catalog)
 
     def check_charge(self, **terms: Any) -> None:
-        """Raise what `query` would raise before its charge, and charges nothing."""
+        """Raise what `query` would raise before its charge, and charge nothing."""
         self._ledger.dry = True
         try:
             self.query(**terms)

@@ -242,12 +242,27 @@ def declare(
     false: Mapping[str, str | Sequence[str]] | None = None,
     null: Mapping[str, str | Sequence[str]] | None = None,
 ) -> pd.DataFrame | Table:
-    """Return the frame with declarations stored in `.attrs`, or a `Table` if arguments other than bounds, keys, types
-    and text formats are given. The arguments are those of `Table`.
+    """Store declarations with a frame.
 
+    Parameters
+    ----------
+    frame : DataFrame or other source
+        Other arguments as for `Table`.
+
+    Returns
+    -------
+    DataFrame or Table
+        The frame with declarations in `.attrs`; a `Table` if arguments other than bounds, keys, types and text formats
+        are given, or for other sources. Memory is shared with the frame.
+
+    Raises
+    ------
+    InvalidSchema
+
+    Notes
+    -----
     `.attrs` survives merges and samples, where bounds, keys and types stay sound (each is enforced cell by cell). Facts
-    such as nullability or the unit hold for this table only, so a Table holds them. Memory is shared with the frame.
-    Raises InvalidSchema.
+    such as nullability or the unit hold for this table only, so a Table holds them.
     """
     of_this_table: dict[str, Any] = {
         "nullable": nullable, "unit": unit, "max_rows": max_rows, "max_groups": max_groups,
