@@ -42,8 +42,8 @@ def common_width(facts: Sequence[Fact]) -> int:
 
 
 def number_below(expr: Expr) -> Expr:
-    """Return the integer whose digits an expression is, since they are equal to digits of larger numbers, or the digits
-    read as an integer; any other expression unchanged. Executors compare privacy unit keys as numbers."""
+    """Return the integer below a cast to digits, or the column of digits below a cast to a number; any other expression
+    unchanged. Comparisons with digits of larger numbers make the former. Executors compare unit keys as numbers."""
     if not isinstance(expr, Call):
         return expr
     name, number = expr.function.name, expr.args[0]
