@@ -26,7 +26,7 @@ def main(out: Path) -> None:
     people = adult()[:1000]
     ages = people["age"].to_numpy(dtype=float)
     try:
-        dpsql.query(people, SQL, epsilon=EPSILON)
+        dpsql.query(people, SQL, epsilon=EPSILON, auto_bounds=False)
     except dpsql.errors.MissingBounds as refused:
         print(refused)
 
