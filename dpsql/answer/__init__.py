@@ -1,1 +1,1 @@
-"""What is said of an answer."""
+"""Results and explanations: their values, texts and export formats."""

@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 @checked_methods
 class BaseResult:
-    """An answer in forms that travel. Whatever holds intervals holds those at `level`, in columns n_low and n_high
-    behind each n that has some; a `path` is written to in UTF-8, over what is there. Texts are returned too."""
+    """Base of `Result`: export and plotting. Exports contain the intervals at `level`, in columns n_low and n_high
+    after each column n that has intervals. A file at `path` is overwritten, in UTF-8; texts are also returned."""
 
     def __init_subclass__(cls) -> None:
         checked_methods(cls)
 
     def _export_columns(self, level: float | None) -> list[Column]:
-        """The columns as they travel, with the ends of intervals at a level, or without."""
+        """Return the columns to export, with the ends of their intervals at a level, or without intervals for None."""
         raise NotImplementedError
 
     def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
         """All rows as they print, or the first."""
-        raise NotImplementedError
+        """Return all rows, or the first ones, formatted as for printing."""
 
     @property
     def _cost_text(self) -> str:
-        """What it cost, in words."""
+        """The privacy cost in words."""
         raise NotImplementedError
 
     _heading: str
-    """What stands at the head of every form; nothing for an answer."""
+    """Name of an extra first column in every export; empty for an ordinary answer."""
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
-        """The noisy values as a frame of pandas."""
+        """The noisy values as a pandas DataFrame."""
         raise NotImplementedError
 
     @property
@@ -56,7 +56,7 @@ class BaseResult:
         raise NotImplementedError
 
     def _plot_parts(self, level: float) -> tuple[list[Column], list[Panel]]:
-        """The columns that say which group a row is, and those of numbers with noise."""
+        """Return the key columns, and the panels of noisy numbers."""
         raise NotImplementedError
 
     def plot(
@@ -68,12 +68,12 @@ class BaseResult:
         title: str = "",
         level: float = 0.95,
     ) -> Figure:
-        """A matplotlib Figure of the answer, a panel for each aggregate, or for each `column`, with intervals.
+        """Plot the answer as a matplotlib Figure, one panel for each aggregate or each `column`, with intervals.
 
-        kind: "line" over a key of dates, timestamps or years, a line for each category of a second key; "bar" for keys
-        that are numbers or bands like '18-29'; "dot" for the first 30 groups of other keys. "auto" chooses. `ax`: the
-        Axes to draw one column into. Raises InvalidArgument where matplotlib is not installed, or there is no column of
-        numbers."""
+        kind: "line" over a key of dates, timestamps or years, with a line for each category of a second key; "bar" for
+        keys that are numbers or bands like '18-29'; "dot" for the first 30 groups of other keys; "auto" chooses. ax:
+        the Axes to draw a single column into. Raises InvalidArgument if matplotlib is not installed or the answer has
+        no column of numbers."""
         from dpsql.answer.plot import caption_of, chosen_panels, drawing, figure_of
 
         keys, panels = self._plot_parts(level)
@@ -90,7 +90,7 @@ class BaseResult:
         level: float = 0.95,
         delimiter: str = ",",
     ) -> str:
-        """Values in full as CSV: NULL is an empty field, empty text stands in quotes, an open end is inf."""
+        """Export as CSV in full precision: NULL is an empty field, empty text is quoted, an open end is inf."""
         from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_csv(self._export_columns(level if intervals else None), delimiter), path)
@@ -103,20 +103,20 @@ class BaseResult:
         level: float = 0.95,
         lines: bool = False,
     ) -> str:
-        """Values in full as a JSON array of objects, or with `lines` one object a line: NULL and an open end are
-        null."""
+        """Export as a JSON array of objects in full precision, or with `lines` as one object a line. NULL and open
+        ends are null."""
         from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_json(self._export_columns(level if intervals else None), lines=lines), path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None, *, level: float = 0.95) -> str:
-        """A table of Markdown, with digits and intervals as they print."""
+        """Export as a Markdown table, with digits and intervals as printed."""
         from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_markdown(self._text_cells(level)), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None, *, level: float = 0.95) -> str:
-        """A tabular of LaTeX that needs no package, with digits and intervals as they print."""
+        """Export as a LaTeX tabular that needs no package, with digits and intervals as printed."""
         from dpsql.answer import export_formats as forms
 
         return _saved(forms.as_latex(self._text_cells(level)), path)
@@ -124,7 +124,7 @@ class BaseResult:
     def to_excel(
         self, path: str | os.PathLike[str] | IO[bytes], *, intervals: bool = True, level: float = 0.95
     ) -> None:
-        """A workbook (.xlsx) of two sheets: the values in full, and the lines below the answer."""
+        """Export as a workbook (.xlsx) of two sheets: the values in full precision, and the lines below the answer."""
         from dpsql.answer.spreadsheet import as_workbook
 
         content = as_workbook(self._export_columns(level if intervals else None), self.notes)
@@ -134,19 +134,19 @@ class BaseResult:
             path.write(content)
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, level: float = 0.95) -> str:
-        """The table and the lines below it, as a notebook shows them."""
+        """Export the table and the lines below it as HTML, as a notebook shows them."""
 
         return _saved(html_table(self._text_cells(level), self.notes), path)
 
     def to_arrow(self, *, intervals: bool = False, level: float = 0.95) -> pa.Table:
-        """A pyarrow Table; what was spent is in its metadata, under "dpsql". Raises InvalidArgument where pyarrow is
+        """Export as a pyarrow Table, with the cost in its metadata under "dpsql". Raises InvalidArgument if pyarrow is
         not installed."""
         from dpsql.answer import export_formats as forms
 
         return forms.as_arrow(self._export_columns(level if intervals else None), {"dpsql": "\n".join(self.notes)})
 
     def to_polars(self, *, intervals: bool = False, level: float = 0.95) -> pl.DataFrame:
-        """A Polars DataFrame. Raises InvalidArgument where polars or pyarrow is not installed."""
+        """Export as a Polars DataFrame. Raises InvalidArgument if polars or pyarrow is not installed."""
         from dpsql.answer import export_formats as forms
 
         polars = forms.library("polars", "a Polars frame")
@@ -156,7 +156,7 @@ class BaseResult:
     def to_parquet(
         self, path: str | os.PathLike[str] | IO[bytes], *, intervals: bool = True, level: float = 0.95
     ) -> None:
-        """A Parquet file of what `to_arrow` gives. Raises InvalidArgument where pyarrow is not installed."""
+        """Export the table of `to_arrow` as a Parquet file. Raises InvalidArgument if pyarrow is not installed."""
         from dpsql.answer import export_formats as forms
 
         forms.library("pyarrow.parquet", "a Parquet file").write_table(
@@ -164,29 +164,29 @@ class BaseResult:
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The noisy values for whatever reads Arrow's stream interface (PyCapsule)."""
+        """Export the noisy values through Arrow's stream interface (PyCapsule)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
-        """The noisy values for whatever reads the DataFrame interchange protocol, as seaborn does. Dates are
-        timestamps. Raises InvalidArgument where pyarrow is not installed."""
+        """Export the noisy values through the DataFrame interchange protocol, which seaborn reads. Dates become
+        timestamps. Raises InvalidArgument if pyarrow is not installed."""
         from dpsql.answer import export_formats as forms
 
         return forms.as_interchange(self._export_columns(None)).__dataframe__(nan_as_null, allow_copy)
 
     def __narwhals_dataframe__(self) -> Any:
-        """The noisy values for libraries that read frames by narwhals, as altair and plotly do."""
+        """Export the noisy values to libraries that read frames with narwhals, such as altair and plotly."""
         from dpsql.answer import export_formats as forms
 
-        narwhals = forms.library("narwhals", "a frame of narwhals")  # which whoever asks for it has
+        narwhals = forms.library("narwhals", "a frame of narwhals")  # the caller has it installed
         return narwhals.from_native(self.to_pandas(), eager_only=True)._compliant_frame
 
 
 class BaseExplanation:
-    """What a query would do and cost, here or over a connection: prints as a few lines."""
+    """Explanation of a query and its cost, local or over a connection; prints as a few lines."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the explanation as a dictionary."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:

@@ -1,7 +1,7 @@
-"""Whether declared bounds fit: what an average of released values tells of it, at no cost.
+"""Warnings about declared bounds that do not fit, derived from released averages at no cost.
 
-A sum and the count beside it are released, so their quotient is, and so is how far noise may move it; ranges are
-declared. All that is said here follows from these, and is said again when the answer is given again.
+The sum and the count are released, so their quotient and its noise interval are post-processing; ranges are declared.
+Repeated answers repeat the warnings.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dpsql.schema.intervals import Interval
 Floats = NDArray[np.float64]
 
 NEAR = 0.03
-"""An average so near an end of its range, as a share of it, that many values may lie beyond."""
+"""Relative distance of an average from an end of its range below which many values may lie beyond that end."""
 _KNOWN = 0.02
-"""Noise may move an average by so much of its range, if what is said of the average is to mean something."""
+"""Largest noise of an average, as a share of its range, at which its position near an end is meaningful."""
 _HIDDEN = 0.15
-"""Noise that may move an average by so much of its range hides where in it the average lies."""
+"""Noise of an average, as a share of its range, that hides where in the range the average lies."""
 _SPREADS = 20
-"""A range of so many standard deviations is far wider than values are."""
+"""A range of more than this many standard deviations is far wider than the values."""
 LEVEL = 0.95
 
 
 def bounds_warnings(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> Iterator[str]:
-    """Sentences on averages near the ends of their bounds, on bounds far wider than values are, and on noise that hides
-    an average; of the groups that are shown."""
+    """Yield warnings about averages near the ends of their bounds, bounds far wider than the values, and noise that
+    hides an average, for the groups that are shown."""
     if len(release.sections) != 1 or not released.groups or not len(shown):
         return
     widths = release.once(_half_widths)
@@ -56,7 +56,7 @@ def bounds_warnings(release: Release, released: ReleasedValues, shown: NDArray[n
 
 
 def _of_average(name: str, each: Estimate, total: Floats, rows: Floats, halves: tuple[float, float]) -> Iterator[str]:
-    """By where averages lie in their range, and how far noise may move them: of groups that surely have rows."""
+    """Yield warnings on the position of averages in their range and on their noise, for groups that surely have rows."""
     lower, upper = float(each.range.lower), float(each.range.upper)
     whole = upper - lower
     some = rows > halves[1]
@@ -86,7 +86,7 @@ def _of_average(name: str, each: Estimate, total: Floats, rows: Floats, halves: 
 
 
 def _of_spread(name: str, each: Estimate, values: Floats) -> Iterator[str]:
-    """By a released standard deviation, where it is far above 0."""
+    """Yield a warning if a released standard deviation is small compared with the bounds."""
     if not each.kind.is_deviation:
         return
     from dpsql.release.output.estimate import estimate
@@ -102,7 +102,7 @@ def _of_spread(name: str, each: Estimate, values: Floats) -> Iterator[str]:
 
 
 def _half_widths(release: Release) -> dict[int, tuple[float, float]]:
-    """How far noise may move the sum and the count of each aggregation that has both, by its place."""
+    """Return the noise half-widths of the sum and the count of each aggregation that has both, by its place."""
     halves = {}
     for place, each in enumerate(release.estimates):
         if each.sum is None or each.count is None or each.chosen is not None:
@@ -114,8 +114,8 @@ def _half_widths(release: Release) -> dict[int, tuple[float, float]]:
 
 
 def _clipped(release: Release, argument: Expr, known: Interval) -> str | None:
-    """The words of an argument whose values are clipped to bounds that somebody has chosen: a column that is `known` to
-    lie in its declared bounds and no closer, or CLAMP. None of truth values and the like, which cannot lie beyond."""
+    """Return the text of an argument that is clipped to chosen bounds: CLAMP, or a column whose `known` range is its
+    declared bounds. None for other expressions, and for truth values and the like, which cannot lie beyond."""
     inner = (value_where(argument) or (argument,))[0]
     if isinstance(inner, Call):
         return str(inner) if inner.function.name == "clamp" else None

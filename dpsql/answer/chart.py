@@ -1,4 +1,4 @@
-"""An answer drawn with signs, for a terminal: what was released, and where the exact values lie."""
+"""Text plots of answers for terminals: released values and their intervals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DOT, _BAR, _LEFT, _RIGHT = "●", "─", "├", "┤"
 
 
 def chart(answer: BaseResult, *, width: int = 78, level: float = 0.95) -> str:
-    """A panel for each aggregate: a line for each of the first 30 groups, with a dot for the value and a bar for its
-    interval, at most `width` signs wide. Raises InvalidArgument where no column is of numbers."""
+    """Return a panel for each aggregate: a line for each of the first 30 groups, with a dot for the value and a bar for
+    its interval, at most `width` characters wide. Raises InvalidArgument if no column holds numbers."""
     keys, panels = answer._plot_parts(level)
     if not panels:
         raise InvalidArgument("the answer has no column of numbers to draw.")
@@ -63,7 +63,7 @@ def _line(panel: Panel, row: int, low: float, high: float, inside: int) -> str:
 
 
 def _held(end: Any, low: float, high: float) -> float:
-    """An end that is open reaches to the edge."""
+    """Clamp an end to the panel: an open end extends to the edge."""
     return min(max(float(end), low), high)
 
 

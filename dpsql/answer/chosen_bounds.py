@@ -1,6 +1,6 @@
-"""The line of an answer on the bounds that its query chose: which they are, what they cost, what declaring them saves.
+"""The line below an answer on privately chosen bounds: their values, their cost, and what declaring them would save.
 
-All of it follows from released values and public facts: the bounds, the noisy counts, and the laws of noise.
+Post-processing: it uses the released bounds, the noisy counts, and the noise distributions.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dpsql.release.release import Release, ReleasedValues
 from dpsql.schema.intervals import Interval
 
 _ROWS = 1_000
-"""Rows of the reference table where no noisy count tells how many there are."""
+"""Rows of the reference table if no noisy count is available."""
 
 
 def bounds_lines(release: Release, released: ReleasedValues) -> tuple[str, ...]:
-    """The lines on bounds that the query chose, and on those that it did not find."""
+    """Return the lines on bounds that the query chose, and on bounds that it did not find."""
     lines = chosen_bounds_line(release, released), unfound_bounds_line(release)
     return tuple(line for line in lines if line)
 
 
 def chosen_bounds_line(release: Release, released: ReleasedValues) -> str:
-    """The chosen bounds, their share of the cost, and how much smaller errors would be had they been declared; "" where
-    the query chose none."""
+    """Return the chosen bounds, their share of the cost, and how much declaring them would reduce the errors; "" if the
+    query chose none."""
     lost = unfound(release)
     chosen = [each for each in release.bounds if each not in lost]
     if not chosen:
@@ -45,7 +45,7 @@ def chosen_bounds_line(release: Release, released: ReleasedValues) -> str:
 
 
 def unfound_bounds_line(release: Release) -> str:
-    """The aggregations that are NULL because the search for bounds found none, and what would help; "" where there are
+    """Return which aggregations are NULL because the search found no bounds, and the remedies; "" if there are
     none."""
     lost = unfound(release)
     if not lost:
@@ -68,12 +68,12 @@ def _ends(held: Interval) -> str:
 
 
 def _bound(end: float) -> str:
-    """A bound as a declaration has it."""
+    """Format a bound as in a declaration."""
     return f"{end}" if isinstance(end, int) else f"{end:.12g}"
 
 
 def _saving(release: Release, released: ReleasedValues) -> str:
-    """How much smaller the errors of the first aggregation of a chosen column would be; "" where it has no interval."""
+    """Say how much smaller the errors of the first aggregation of a chosen column would be; "" if it has no interval."""
     if release.as_declared is None or not released.groups:
         return ""
     places = sorted(of_columns(release, {each.column for each in release.bounds}) - release.meaningless)
@@ -98,7 +98,7 @@ def _saving(release: Release, released: ReleasedValues) -> str:
 
 
 def _half_width(one: Release, place: int, rows: float) -> float | None:
-    """The half-width of an aggregation's interval at the reference table with so many rows."""
+    """Return the half-width of an aggregation's interval at the reference table with this many rows."""
     values = np.zeros((one.width, 1))
     for feature, value in reference(one.estimates[place], rows).items():
         values[feature] = value

@@ -1,4 +1,4 @@
-"""How far values may go: what is held between ends, and what owners have declared."""
+"""Clip ranges of an explanation: of aggregated values, contributions of units, and declared columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsql.release.release import Release
 
 
 def clips_of(release: Release, plain: QueryWording) -> tuple[Clip, ...]:
-    """Each thing once, in the order of what is computed: values, what units add, and columns that are read."""
+    """Return each clip once, in the order of computation: values, contributions of units, and columns that are read."""
     found = {(clip.of, clip.adds): clip for clip in (*_values(release, plain), *_of_units(release, plain))}
     for clip in _declared(release):
         found.setdefault((clip.of, clip.adds), clip)
@@ -20,7 +20,7 @@ def clips_of(release: Release, plain: QueryWording) -> tuple[Clip, ...]:
 
 
 def _values(release: Release, plain: QueryWording) -> Iterator[Clip]:
-    """Arguments that are summed or chosen among."""
+    """Yield the clips of arguments that are summed or selected from."""
     for m in () if release.provisional else release.analysis.measured:
         if m.sum is None or m.of not in ("rows", "choice"):
             continue
@@ -29,7 +29,7 @@ def _values(release: Release, plain: QueryWording) -> Iterator[Clip]:
 
 
 def _of_units(release: Release, plain: QueryWording) -> Iterator[Clip]:
-    """What each unit adds to a group, where that is limited."""
+    """Yield the clips of what each unit contributes to a group, where that is bounded."""
     for m in release.analysis.measured:
         if m.of == "total" or (m.of == "mean" and m.aggregation.per_unit is not None):
             held = m.count if m.sum is None else m.sum
@@ -37,7 +37,7 @@ def _of_units(release: Release, plain: QueryWording) -> Iterator[Clip]:
 
 
 def _declared(release: Release) -> Iterator[Clip]:
-    """Columns of people's rows that are read, as their owners have declared them."""
+    """Yield the declared bounds of columns of private tables that the query reads."""
     source = release.query.plan.input
     tables = {scan.name: scan.table for scan in scans_of(source)}
     read = [argument for m in release.analysis.measured for argument in m.aggregation.arguments]

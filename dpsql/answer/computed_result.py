@@ -1,4 +1,4 @@
-"""Answers whose rows SQL has computed of released values, and how far these may be off."""
+"""Answers whose rows post-processing SQL computed from released values, with their intervals."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SIMULATED = "~ marks simulated intervals"
 
 
 class Intervals(Protocol):
-    """How far values that SQL has computed may be off."""
+    """Provider of intervals of values that post-processing SQL computed."""
 
     def bounds(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
-        """Intervals by column, and which of them are of noise that was drawn anew."""
+        """Return the intervals by column, and which columns have simulated ones."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class ComputedResult(Result):
-    """An answer with something that knows the intervals of what SQL has computed."""
+    """An answer with a provider of intervals for its computed columns."""
 
     _computed: Intervals | None = None
 
@@ -32,7 +32,7 @@ class ComputedResult(Result):
         return {}
 
     def _intervals(self, level: float) -> tuple[dict[str, Bounds], frozenset[str]]:
-        """Found when they are first looked at."""
+        """Return the intervals at a level, computed at first access."""
         if self._computed is None:
             return {}, frozenset()
         if level not in self._kept:
@@ -40,14 +40,14 @@ class ComputedResult(Result):
         return self._kept[level]
 
     def _simulated(self, level: float) -> frozenset[str]:
-        """The columns whose intervals are of noise that was drawn anew."""
+        """Return the columns whose intervals are simulated."""
         return self._intervals(level)[1]
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class StagedResult(ComputedResult):
-    """The answer of SELECTs over the answer of one release, which ran here. What passes a released value on has that
-    value's own interval, given that its row was chosen; for the rest `above` is asked."""
+    """The answer of SELECTs over the answer of one release, which ran here. A column that passes on a released value has
+    that value's own interval, given that its row was chosen; `_computed` provides the intervals of the others."""
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         own = super()._bounds(level, simultaneous=simultaneous, first=first)
@@ -55,7 +55,7 @@ class StagedResult(ComputedResult):
         return own | {name: (low[:first], high[:first]) for name, (low, high) in more.items() if name not in own}
 
     def _simulated(self, level: float) -> frozenset[str]:
-        """The columns whose intervals are of noise that was drawn anew."""
+        """Return the columns whose intervals are simulated."""
         return super()._simulated(level) - super()._bounds(level).keys()
 
     def _silent(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Declared facts of tables in words: nothing of the rows."""
+"""Declared facts of tables in words; rows are not read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MOST_KEYS_SHOWN = 20
 
 
 def list_tables(tables: Iterable[TableSchema]) -> str:
-    """A line for each table: its name and how many columns it has."""
+    """List the tables, one a line: name, number of columns, and privacy unit."""
     rows = [(printable(each.name), f"{len(each.columns)} columns", whose(each)) for each in tables]
     return aligned(rows) if rows else "no tables"
 
 
 def whose(table: TableSchema) -> str:
-    """Whose rows a table holds, and how many of one unit count."""
+    """Describe the privacy unit of a table and its contribution bounds."""
     if table.public:
         return "public"
     if table.unit is None:
@@ -34,7 +34,7 @@ def whose(table: TableSchema) -> str:
 
 
 def list_columns(tables: Iterable[TableSchema]) -> str:
-    """What is declared of each column of each table."""
+    """List what is declared of each column of each table."""
     blocks = []
     for table in tables:
         columns = aligned([facts_of(column) for column in table.columns], indent=2)
@@ -43,7 +43,7 @@ def list_columns(tables: Iterable[TableSchema]) -> str:
 
 
 def list_keys(tables: Iterable[TableSchema]) -> str:
-    """All declared keys, a line for each column that has some."""
+    """List all declared keys, one line for each column that has some."""
     rows = [
         (f"{printable(table.name)}.{printable(column.name)}", _some(column, len(column.keys)))
         for table in tables
@@ -54,7 +54,7 @@ def list_keys(tables: Iterable[TableSchema]) -> str:
 
 
 def list_bounds(tables: Iterable[TableSchema]) -> str:
-    """Declared bounds, a line for each column of numbers or times; of those that have none too."""
+    """List the declared bounds, one line for each column of numbers or times, including those without bounds."""
     rows = [
         (f"{printable(table.name)}.{printable(column.name)}", str(column.type), _bounds_of(column) or "no bounds")
         for table in tables
@@ -66,7 +66,7 @@ def list_bounds(tables: Iterable[TableSchema]) -> str:
 
 
 def facts_of(column: ColumnSchema) -> tuple[str, str, str]:
-    """A column's name, its type, its bounds and keys."""
+    """Return a column's name, its type, and its bounds and keys."""
     facts = [_bounds_of(column)] if _bounds_of(column) else []
     if column.keys is not None:
         facts.append(f"keys {_some(column)}")
@@ -75,7 +75,7 @@ def facts_of(column: ColumnSchema) -> tuple[str, str, str]:
 
 
 def _bounds_of(column: ColumnSchema) -> str:
-    """The bounds of a column in words; "" where it has none."""
+    """Describe the bounds of a column; "" if it has none."""
     bounds = column.bounds
     between = "" if bounds is None else f"from {_end(column, bounds.lower)} to {_end(column, bounds.upper)}"
     if column.auto:
@@ -84,7 +84,7 @@ def _bounds_of(column: ColumnSchema) -> str:
 
 
 def _end(column: ColumnSchema, end: Number) -> str:
-    """A bound as its owner would write it."""
+    """Format a bound as in a declaration."""
     if column.type.temporal:
         return show_date(int(end)) if column.type is Type.DATE else show_timestamp(int(end))
     return f"{end:.12g}"
@@ -100,7 +100,7 @@ def _some(column: ColumnSchema, most: int = _MOST_KEYS_SHOWN) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], indent: int = 0) -> str:
-    """Columns of text, two blanks apart."""
+    """Align columns of text, two blanks apart."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(f"{' ' * indent}{line}".rstrip() for line in lines)

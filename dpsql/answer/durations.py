@@ -1,6 +1,6 @@
-"""Notes about answers in microseconds: aggregates of one timestamp less another.
+"""Notes on answers in microseconds: aggregates of differences of timestamps.
 
-DuckDB's AVG(b - a) is an INTERVAL. Here it is a number, and the answer says its unit.
+DuckDB's AVG(b - a) is an INTERVAL. Here it is a number, and the answer states its unit.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _KEEPING = {
     "add": slice(None), "subtract": slice(None), "negate": slice(None), "abs": slice(None), "coalesce": slice(None),
     "nullif": slice(1), "least": slice(None), "greatest": slice(None), "clamp": slice(1),
 }  # fmt: skip
-"""Functions whose value is in the unit of these arguments."""
+"""The arguments, by function, whose unit is also the unit of the function's value."""
 
 
 def unit_note(query: Query) -> str:
-    """A sentence that names the aggregates in microseconds; empty if there are none."""
+    """Return a sentence that names the aggregates in microseconds; empty if there are none."""
     made = _made_of(query.plan.input)
     names = [str(each) for each in query.plan.aggregations if _in_microseconds(each, made)]
     if not names:
@@ -33,14 +33,14 @@ def unit_note(query: Query) -> str:
 
 
 def _in_microseconds(each: Aggregation, made: Mapping[Column, tuple[Expr, ...]]) -> bool:
-    """Tell if an aggregate's values are in the unit of its argument, and that is a time between timestamps."""
+    """Return whether an aggregate has the unit of its argument, and the argument is a difference of timestamps."""
     kind = each.kind
     keeps = kind.chosen or kind.averages or kind.is_deviation or (kind.linear and not kind.counts)
     return keeps and each.argument is not None and not kind.pairs and _is_duration(each.argument, made)
 
 
 def _is_duration(expr: Expr, made: Mapping[Column, tuple[Expr, ...]]) -> bool:
-    """Tell if an expression is a time between two timestamps, in microseconds."""
+    """Return whether an expression is a difference of two timestamps, in microseconds."""
     if isinstance(expr, Column):
         return any(_is_duration(below, made) for below in made.get(expr, ()))
     if not isinstance(expr, Call):
@@ -51,7 +51,7 @@ def _is_duration(expr: Expr, made: Mapping[Column, tuple[Expr, ...]]) -> bool:
 
 
 def _made_of(source: Source) -> dict[Column, tuple[Expr, ...]]:
-    """The columns that sub-queries make, with expressions in the same unit."""
+    """Return the columns that sub-queries make, with the expressions whose unit they share."""
     columns: dict[Column, tuple[Expr, ...]] = {}
     for node in nodes_of(source):
         if isinstance(node, PerUnit):

@@ -1,5 +1,5 @@
-"""Notes on values of groups that may have no rows: an average without rows is the middle of its bounds, and a chosen
-value without rows is drawn at random."""
+"""Notes on values of groups that may be empty: an average without rows is the middle of its bounds, and a selected value
+without rows is random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.release.release import Release, ReleasedValues
 
 
 def empty_groups_notes(release: Release, released: ReleasedValues, answer: Answer) -> tuple[str, ...]:
-    """Name the averages and the chosen values that may be of no rows, as far as noisy counts and the text tell."""
+    """Name the averages and the selected values of possibly empty groups, judged by noisy counts and the query."""
     first = len(release.query.plan.keys)
     averages, choices = [], []
     for output in release.query.finish.outputs:
@@ -34,7 +34,7 @@ def empty_groups_notes(release: Release, released: ReleasedValues, answer: Answe
 
 
 def _is_doubtful_average(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
-    """Tell if some shown group of an average may have no rows."""
+    """Return whether some shown group of an average may have no rows."""
     each = release.estimates[place]
     return (
         place not in release.meaningless
@@ -45,8 +45,8 @@ def _is_doubtful_average(release: Release, released: ReleasedValues, answer: Ans
 
 
 def _is_doubtful_choice(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
-    """Tell if some shown group of a median, an extreme or a mode may have no rows. A count of the same rows tells;
-    without one only the text does."""
+    """Return whether some shown group of a median, an extreme or a mode may have no rows, by the noisy count of the
+    same rows. Without such a count, only the query text decides."""
     aggregations = release.query.plan.aggregations
     chosen = aggregations[place].argument
     if release.estimates[place].chosen is None or not release.exact.every_cell or chosen is None:
@@ -60,7 +60,7 @@ def _is_doubtful_choice(release: Release, released: ReleasedValues, answer: Answ
 
 
 def _has_doubtful_count(release: Release, released: ReleasedValues, answer: Answer, place: int) -> bool:
-    """Tell if the noisy count of an aggregate leaves it open, in some shown group, that there are no rows."""
+    """Return whether, in some shown group, the noisy count of an aggregate does not rule out that there are no rows."""
     if release.estimates[place].count is None or not released.groups:
         return False
     shown = np.ones(released.groups, dtype=bool)

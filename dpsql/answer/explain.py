@@ -1,4 +1,4 @@
-"""What a query would do and cost, in words and as a dictionary; from public facts alone, free, and before any run."""
+"""Explanations of queries and their costs, in words and as a dictionary: from public facts only, free, before any run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SIZES = (100, 1_000, 10_000)
 
 @dataclass(frozen=True)
 class Explanation(BaseExplanation):
-    """How a query is answered: prints as a few lines; `.to_dict()` for machines. `left` is what a session has after
-    it."""
+    """How a query is answered; prints as a few lines, `.to_dict()` returns a dictionary. `left`: the session's budget
+    after the query."""
 
     _release: Release
     left: RemainingBudget | None = None
@@ -39,10 +39,11 @@ class Explanation(BaseExplanation):
         return format_plan(self._release.query)
 
     def to_dict(self) -> dict[str, Any]:
-        """Unit, neighbours, cost, groups; `bounds`: of columns that have theirs chosen; `releases`: what noise is added
-        to, in the answer's units, and with grouping sets for each level that has noise of its own, with its part of the
-        cost; `draws`: values that are chosen; `columns`: what the query shows, from which releases, with the half-width
-        of its 95 % noise interval (of several levels the widest; None where that depends on private counts)."""
+        """Return the unit, neighbours, cost and groups; `bounds`: the columns whose bounds are chosen privately;
+        `releases`: the sums with noise, in the answer's units, and with grouping sets one for each level that has its
+        own noise, with its part of the cost; `draws`: the selected values; `columns`: the outputs, their releases, and
+        the half-width of their 95 % noise interval (the widest of several levels; None if it depends on private
+        counts)."""
         return as_dict(explained(self._release))
 
     def __str__(self) -> str:
@@ -90,7 +91,7 @@ def _float(number: Any) -> float | None:
 
 
 def _limits(who: ProtectedUnit) -> dict[str, int] | None:
-    """How much of one unit counts, where a unit may have several rows."""
+    """Return the contribution bounds, or None where each row is a unit."""
     if who.unit is None:
         return None
     return {"rows": who.limits.rows, "groups": who.limits.groups, "rows_per_group": who.limits.per_group}
@@ -130,11 +131,11 @@ def _sum(each: Sum) -> dict[str, Any]:
     return {**told, "level": list(level.keys), "epsilon": epsilon, "rho": float(level.cost.rho)}
 
 
-# How wide noise is to be expected.
+# Expected width of the noise.
 
 
 def _expected(release: Release) -> ExpectedNoise | None:
-    """Of what has an interval; None where nothing has, or where bounds decide that are still to be chosen."""
+    """Return the expected noise of outputs with intervals; None without any, or while bounds are still to be chosen."""
     one = of_one_level(release)
     if release.provisional or not one.shares:
         return None
@@ -144,7 +145,7 @@ def _expected(release: Release) -> ExpectedNoise | None:
 
 
 def _width(one: Release, output: Output) -> Width | None:
-    """For groups of each size; of what depends on more than that, for those whose values are spread evenly."""
+    """Return the widths for groups of each size; where they depend on more than the size, for evenly spread values."""
     estimate = estimate_of(one, output)
     worst: tuple[float, ...] = ()
     if estimate is not None and estimate.kind.averages:
@@ -158,7 +159,7 @@ def _width(one: Release, output: Output) -> Width | None:
 
 
 def _interval(one: Release, estimate: Estimate, size: int) -> float | None:
-    """The half-width at the reference table with so many rows; None where there is no interval."""
+    """Return the half-width at the reference table with this many rows; None if there is no interval."""
     values = np.zeros((one.width, 1))
     for place, value in reference(estimate, size).items():
         values[place] = value

@@ -1,4 +1,4 @@
-"""explained: a release, read into the tree of what is said of it; from public facts alone."""
+"""Build the explanation tree of a release, from public facts only."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from dpsql.release.parts import Estimate
 from dpsql.release.release import Release
 
 LEVEL = 0.95
-"""Of the intervals that are spoken of."""
+"""Level of the intervals in explanations."""
 GAUSSIAN = ("discrete_gaussian", "rounded_gaussian")
 _SIZES = (10, 20, 50, 100)
 
 
 def explained(release: Release) -> ReleaseExplanation:
-    """The tree of a release."""
+    """Return the explanation tree of a release."""
     plain = QueryWording.of(release)
     sums = tuple(_sums(release, plain))
     return ReleaseExplanation(
@@ -78,7 +78,7 @@ def explained(release: Release) -> ReleaseExplanation:
 
 
 def unit_of(release: Release) -> str | None:
-    """The declared unit, by the column that holds it; None where each row is one."""
+    """Return the column that holds the declared unit; None where each row is a unit."""
     if not release.analysis.bounds.declared:
         return None
     tables = [scan.table for scan in scans_of(release.query.plan.input)]
@@ -86,14 +86,14 @@ def unit_of(release: Release) -> str | None:
 
 
 def protected(release: Release) -> ProtectedUnit:
-    """Whose privacy a release protects."""
+    """Return the privacy unit that a release protects."""
     analysis = release.analysis
     table = scan_of(release.query.plan.input).table.name
     return ProtectedUnit(analysis.private, unit_of(release), table, analysis.bounds.rows, analysis.neighbours)
 
 
 def estimate_of(release: Release, output: Output) -> Estimate | None:
-    """The aggregate that an output shows, if it is one by itself."""
+    """Return the aggregate that an output is, or None for other expressions."""
     first = len(release.query.plan.keys)
     if isinstance(output.expr, Slot) and output.expr.index >= first:
         return release.estimates[output.expr.index - first]
@@ -101,17 +101,17 @@ def estimate_of(release: Release, output: Output) -> Estimate | None:
 
 
 def of_one_level(release: Release) -> Release:
-    """The release as the first of its levels sees it, where it has several; itself else."""
+    """Return the release as the first of its levels sees it, or the release itself if it has no levels."""
     return release.sections[0][0]
 
 
 def _in_rho(release: Release) -> bool:
-    """Whether rho is what the query is paid by, or what its noise is measured in."""
+    """Return whether the query is paid in rho, or its noise is measured in rho."""
     return release.allowed.rho is not None or any(share.noise.name in GAUSSIAN for share in release.shares)
 
 
 def _guess(cost: Cost) -> float:
-    """The best chance to tell two neighbouring tables apart, each as likely as the other before."""
+    """Return the best probability of telling two neighbouring tables apart that were equally likely before."""
     if cost.epsilon is None:  # any delta will do for an upper bound
         epsilon, delta = float(epsilon_of(cost.rho, Fraction(1, 10**6))), float(cost.delta) + 1e-6
     else:
@@ -121,13 +121,13 @@ def _guess(cost: Cost) -> float:
 
 
 def price_of(release: Release, cost: Cost) -> Price:
-    """A part of the cost, in the coin that the query is paid in."""
+    """Express a part of the cost in the privacy measure in which the query is paid."""
     if release.allowed.rho is not None or cost.epsilon is None:
         return Price(rho=cost.rho)
     return Price(cost.epsilon or Fraction(0))
 
 
-# What is left out of rows, and how far values may go.
+# Contribution bounds and clip bounds.
 
 
 def _join_inputs(release: Release) -> Iterator[JoinInput]:
@@ -150,7 +150,7 @@ def _kept(release: Release) -> ContributionLimit | None:
 
 
 def _bounds(release: Release) -> Iterator[Bounds]:
-    """Bounds that the query chooses itself, or has chosen."""
+    """Yield the bounds that the query is to choose itself, and those that it has chosen."""
     for search in release.searches.searches:
         yield Bounds(search.column, search.cost, price_of(release, search.cost))
     for each in () if release.provisional else release.bounds:
@@ -168,7 +168,7 @@ def _groups(release: Release) -> Groups:
         return Groups(keys, public, groups.word, to_come=to_come, uncounted=uncounted_rows(release))
     price = Price() if not groups.cost.rho else price_of(release, groups.cost)
     shown = {size: release.chance_shown(size) for size in _SIZES}
-    one = release.lattice.one_row  # heights are in rows, or in units of those
+    one = release.lattice.one_row  # heights are in multiples of a row
     height = min((steps for _, steps in groups.conditions), default=None)
     at = None if height is None else height / one
     below = ((height - 1) / one, float(groups.below)) if height is not None and groups.below else None
@@ -181,11 +181,11 @@ def _groups(release: Release) -> Groups:
     return Groups(keys, public, groups.word, at, below, groups.least, shown, price, rather, uncounted=left_out)
 
 
-# What noise is added to, and what is drawn.
+# Sums with noise, and selections.
 
 
 def _sums(release: Release, plain: QueryWording) -> Iterator[Sum]:
-    """A coordinate of a query with grouping sets has noise of its own at each level that is measured."""
+    """Yield the sums. With grouping sets, a coordinate has its own noise at each measured level."""
     for place in range(len(release.coordinates)):
         of_levels = release.levels.measured if place in release.levels.noisy else ()
         for level in of_levels:
@@ -199,7 +199,7 @@ def _sums(release: Release, plain: QueryWording) -> Iterator[Sum]:
 
 
 def _law_in(share: Share, place: int) -> tuple[Law, int]:
-    """The law of a coordinate, and of how many together."""
+    """Return the noise distribution of a coordinate, and the number of coordinates that share it."""
     if isinstance(share.noise, ClassLaplace):
         law = share.noise.of(share.places.index(place))
         return law, law.dimension
@@ -232,7 +232,7 @@ def _sum(
 
 
 def _name(release: Release, place: int) -> str:
-    """The output that shows this coordinate itself, if one does, else what is summed."""
+    """Return the output that shows this coordinate itself, or else the label of the coordinate."""
     for output in release.query.finish.outputs:
         estimate = estimate_of(release, output)
         if estimate and _places(release, estimate) == [place]:
@@ -241,7 +241,7 @@ def _name(release: Release, place: int) -> str:
 
 
 def _places(release: Release, estimate: Estimate) -> list[int]:
-    """The coordinates of an aggregate; none of one that is drawn."""
+    """Return the coordinates of an aggregate; none if it is selected by a draw."""
     if estimate.chosen is not None:
         return []
     features = [estimate.sum, estimate.count]
@@ -263,7 +263,7 @@ def _noise(release: Release, sums: tuple[Sum, ...]) -> tuple[Noise, ...]:
 
 
 def _levels(release: Release, plain: QueryWording) -> tuple[Levels, ...]:
-    """The levels that have noise of their own, and what follows from them; none where none has any."""
+    """Return the levels that have their own noise, and what follows from them; empty if there are none."""
     levels = release.levels
     if not levels.measured:
         return ()
@@ -273,7 +273,7 @@ def _levels(release: Release, plain: QueryWording) -> tuple[Levels, ...]:
 
 
 def _whole(release: Release) -> bool:
-    """Whether an epsilon is of all levels together, each of which has its part of a rho."""
+    """Return whether one epsilon holds for all levels together, each of which has a part of a rho."""
     return release.allowed.rho is None and any(level.noise.name in GAUSSIAN for level in release.levels.measured)
 
 
@@ -284,7 +284,7 @@ def _level(release: Release, level: measured_levels.Level) -> Level:
     return Level(keys, level.noise.name, level.cost, alone, price)
 
 
-# What the query shows.
+# Outputs.
 
 
 def _shown(release: Release, output: Output, plain: QueryWording) -> OutputColumn:
@@ -307,7 +307,7 @@ def _formula(release: Release, output: Output, plain: QueryWording) -> Formula |
 
 
 def _feature(release: Release, place: int | None, plain: QueryWording) -> tuple[Label, ...]:
-    """What stands for a feature: the coordinate that it is (around half of all, or not), shares of it, or cells."""
+    """Return the labels of a feature: its coordinate (centred or not), shares of it, or cells."""
     weights = release.lattice.weights(place)
     labels = tuple(plain.label(release.coordinates[coordinate].name) for coordinate, _ in weights)
     if release.lattice.classes and len(weights) > 1:

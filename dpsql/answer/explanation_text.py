@@ -1,4 +1,4 @@
-"""Explanations and notes as text: the only place where their words are."""
+"""Explanations and notes as text: all their wording is here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OF_ONE = {
     "discrete_laplace_of_two_groups": "Laplace in one group, less it in the other",
     "discrete_k_norm_of_groups": "one K-norm draw for all groups",
 }
-"""Words for the laws of one noisy sum; one without is called by its name."""
+"""Names of the noise distributions of a single sum; others are printed by their own name."""
 _JOINT = {
     "discrete_k_norm": "sums share one K-norm draw, each at the full epsilon (encoding)",
     "discrete_laplace": "sums with Laplace noise each, epsilon split evenly (split)",
@@ -58,12 +58,12 @@ _JOINT = {
 _UNITS = ((86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
 Step = tuple[str, str, str]
-"""Name, text, and what it costs."""
+"""Name, text, and cost."""
 
 
 def explanation(tree: ReleaseExplanation, expected: ExpectedNoise | None, left: str) -> str:
-    """Who is protected, what the query does step by step and what each step costs, and how wide noise is to be
-    expected; `left`: of a budget, after it."""
+    """Format an explanation: who is protected, the steps of the query with their costs, and the expected noise. left:
+    the budget that remains after the query."""
     steps = [line for step in _steps(tree) for line in _wrapped(*step)]
     first, second = (max(len(step[at]) for step in steps) for at in (0, 1))
     count = 0
@@ -99,7 +99,7 @@ def _counted(tree: ReleaseExplanation) -> str:
 
 
 def _steps(tree: ReleaseExplanation) -> Iterator[Step]:
-    """All steps, in order."""
+    """Yield all steps, in order."""
     yield from _of_rows(tree)
     yield from _of_noise(tree)
     if tree.law is not None:
@@ -112,7 +112,7 @@ def _steps(tree: ReleaseExplanation) -> Iterator[Step]:
 
 
 def _of_rows(tree: ReleaseExplanation) -> Iterator[Step]:
-    """Which rows count, how far their values go, and which groups they make."""
+    """Yield the steps on filters, contribution bounds, clip bounds and groups."""
     yield from (("where", str(predicate), "free") for predicate in tree.filters)
     for side in tree.join_inputs:
         rows = f"{numbered(side.rows, 'row')} per {tree.protected.unit} of {', '.join(side.tables)}"
@@ -126,7 +126,7 @@ def _of_rows(tree: ReleaseExplanation) -> Iterator[Step]:
 
 
 def _of_noise(tree: ReleaseExplanation) -> Iterator[Step]:
-    """What is added to sums."""
+    """Yield the steps that add noise to sums."""
     exact = (each.said for each in tree.sums if not each.noisy)
     yield from (("exact", f"{each} (neighbours agree on it)", "free") for each in exact)
     for noise in tree.noise:
@@ -140,7 +140,7 @@ def _of_noise(tree: ReleaseExplanation) -> Iterator[Step]:
 
 
 def _wrapped(name: str, text: str, cost: str) -> list[Step]:
-    """A step on as many lines of a terminal as it needs; the end of one that needs very many is left to `plan`."""
+    """Wrap a step to the width of a terminal, and truncate a very long one; `plan` shows it in full."""
     if len(text) <= _WIDEST:
         return [(name, text, cost)]
     first, *rest = textwrap.wrap(
@@ -157,7 +157,7 @@ def _price(price: Price | None) -> str:
 
 
 def _kept(kept: ContributionLimit, who: ProtectedUnit) -> str:
-    """What is left out of units with more than their limits."""
+    """Describe the contribution bounds."""
     groups = "" if kept.groups is None else numbered(kept.groups, "group")
     if kept.by_unit and not groups:
         return f"all rows of each {who.unit}, of which one number counts"
@@ -201,13 +201,13 @@ def _noise(noise: Noise) -> Iterator[Step]:
 def _spread(each: Sum) -> str:
     if each.sensitivity is None:
         return ""
-    by_group = each.law in ("discrete_laplace_of_two_groups", "discrete_k_norm_of_groups")  # paid for by one group
+    by_group = each.law in ("discrete_laplace_of_two_groups", "discrete_k_norm_of_groups")  # sensitivity of one group
     far = f"{each.sensitivity.linf:.6g} in each group" if by_group else f"{each.sensitivity.l1:.6g}"
     return f"  scale {each.scale:.6g}, sensitivity {far}"
 
 
 def _law(choice: Choice, *, stairs: bool) -> str:
-    """How the two laws of noise compare; `stairs` may stand for Laplace's."""
+    """Compare the two noise distributions; `stairs`: staircase noise replaces Laplace noise."""
     chosen = "staircase" if stairs else _LAWS[choice.chosen]
     words = f"{chosen}; {_LAWS[choice.other]} noise would be {choice.wider:.3g} times as wide"
     if choice.hides is not None:
@@ -217,7 +217,7 @@ def _law(choice: Choice, *, stairs: bool) -> str:
 
 
 def _draw(draw: PrivateSelection) -> Step:
-    """A value that is chosen, and how far off it may be whatever the data are."""
+    """Describe a selected value and its error bound, which holds for any data."""
     names = ", ".join(str(each) for each in draw.asked)
     if draw.off is None:
         return "exact", f"{names} of nobody's rows", _price(draw.price)
@@ -245,7 +245,7 @@ def _feature(labels: tuple[Label, ...]) -> str:
 
 
 def _expected(tree: ReleaseExplanation, expected: ExpectedNoise) -> list[str]:
-    """A table of half-widths: a line for each output, and of averages one more."""
+    """Format the table of half-widths: a line for each output, and a second one for averages."""
     rows = []
     for each in expected.widths:
         rows.append((_short(each.name), each.halves))
@@ -263,16 +263,16 @@ def _expected(tree: ReleaseExplanation, expected: ExpectedNoise) -> list[str]:
     return lines
 
 
-# Words that notes of answers share.
+# Wording shared by notes of answers.
 
 
 def numbered(count: int, what: str) -> str:
-    """So many of something."""
+    """Format a count with its noun."""
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def percent(share: float | None) -> str:
-    """A chance in percent."""
+    """Format a probability in percent."""
     percent = 100 * (share or 0.0)
     return f"{percent:.3g} %" if percent < 99.95 else "100 %" if percent > 99.9999 else f"{percent:.4f} %"
 
@@ -301,7 +301,7 @@ def _gaps(gaps: Gaps) -> str:
 
 
 def _distance(distance: float, kind: Type) -> str:
-    """A distance with three digits, of times with a unit."""
+    """Format a distance with three digits, and with a unit for times."""
     if kind is Type.DATE:
         return f"{distance:.3g} day{'s' if distance != 1 else ''}"
     if kind is Type.TIMESTAMP:
@@ -311,7 +311,7 @@ def _distance(distance: float, kind: Type) -> str:
 
 
 def hidden_groups(size: int, chances: Sequence[float | None], unit: str | None, strategy: str) -> str:
-    """How likely groups are shown of some size, and of twice that; by weights, of people who weigh the least."""
+    """Say how likely groups of this size and twice this size are shown; by weights, for people of the least weight."""
     first, second = (percent(each) for each in chances)
     of, more = "rows" if unit is None else "people", ""
     if strategy == BY_WEIGHTS:

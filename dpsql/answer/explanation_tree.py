@@ -1,4 +1,4 @@
-"""What is said of a release, as data: `reading` makes it, `Explanation.to_dict` picks from it, `writer` prints it.
+"""Structured explanation of a release: built by `explained`, exported by `as_dict`, printed by `explanation`.
 
 Widths, scales and sensitivities are in the answer's units.
 """
@@ -25,7 +25,7 @@ from dpsql.schema.intervals import Interval
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A part of the cost, in the coin that the query is paid in; nothing at all is free."""
+    """A part of the cost, in the privacy measure in which the query is paid; free if all fields are None."""
 
     epsilon: Fraction | None = None
     rho: Fraction | None = None
@@ -37,8 +37,8 @@ FREE = Price()
 
 @dataclass(frozen=True, slots=True)
 class ProtectedUnit:
-    """Who is protected, where anybody is (`private`): the `unit`, a column, or else each row of the `table`; and how
-    much of one counts."""
+    """The privacy unit, if any table is private (`private`): the column `unit`, or each row of `table` if None; and its
+    contribution bounds."""
 
     private: bool
     unit: str | None
@@ -49,8 +49,8 @@ class ProtectedUnit:
 
 @dataclass(frozen=True, slots=True)
 class ContributionLimit:
-    """What counts of a unit with more rows than its limits: so many `rows` in so many `groups`, None where there is no
-    limit. `by_unit`: each unit adds one number to a group, whatever its rows are."""
+    """Contribution bounds of a unit: at most `rows` rows in `groups` groups, None where unlimited. `by_unit`: each unit
+    adds one number to a group, whatever its rows are."""
 
     rows: int | None
     groups: int | None
@@ -59,7 +59,7 @@ class ContributionLimit:
 
 @dataclass(frozen=True, slots=True)
 class JoinInput:
-    """The rows of one unit that a join reads at most, of the tables on one of its sides."""
+    """The most rows of one unit that a join reads from the tables on one of its sides."""
 
     tables: tuple[str, ...]
     rows: int
@@ -67,7 +67,7 @@ class JoinInput:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds that the query chooses itself, `within` those that are declared for it, and those that were `chosen`."""
+    """Bounds that the query chooses itself: the declared ones that they lie `within`, and the `chosen` ones."""
 
     column: Column
     cost: Cost
@@ -81,8 +81,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """What is held between ends: values `of` an expression, or what one unit adds to an aggregate. `type`: of a column
-    whose bounds were declared."""
+    """A clip range: for values `of` an expression, or for what one unit adds to an aggregate. `type`: that of a column
+    with declared bounds."""
 
     of: Expr | Aggregation
     held: Interval
@@ -91,15 +91,15 @@ class Clip:
 
 
 BY_WEIGHTS = "WEIGHTED_GAUSSIAN"
-"""How groups are chosen by weights of people: one in fewer groups weighs more in each."""
+"""Partition selection by weights of people: a person in fewer groups has more weight in each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """`keys` of the groups, and which are shown: all of the `public` ones; those whose noisy count reaches the
-    `threshold`, and by a coin (`below`: a count, and its chance) those just short of it; or those that are `drawn`, of
-    no fewer units than that. `chances`: how likely one of that size is shown, None where all are. `price`: of the
-    choice, where there is one."""
+    """The `keys` of the groups, and which are shown: all `public` ones; those whose noisy count reaches the `threshold`,
+    and with some probability those just below it (`below`: a count and its probability); or those selected at random,
+    with at least `drawn` units. `chances`: the probability that a group of a size is shown, None if all are. `price`:
+    the cost of the selection, if any."""
 
     keys: tuple[str, ...]
     public: int | None
@@ -110,16 +110,16 @@ class Groups:
     chances: dict[int, float | None] | None = None
     price: Price | None = None
     apart: tuple[float, int] | None = None
-    """In place of a threshold on a count that is measured anyway: the part of epsilon that a choice of its own would
-    best have, and of how many people it would show groups every other time."""
+    """Alternative to the threshold on a count that is measured anyway: the best share of epsilon for a separate
+    selection, and the number of people at which that would show a group every other time."""
     to_come: bool = False
-    """Some of the public ones are shown by an earlier release of the statement: there are at most so many."""
+    """An earlier release of the statement shows some of the public groups: `public` is an upper bound."""
     uncounted: str = ""
-    """Which rows are in no group."""
+    """Describes the rows that are in no group."""
 
     @property
     def how(self) -> str:
-        """How those that are shown are chosen."""
+        """The rule that decides which groups are shown."""
         if self.strategy == BY_WEIGHTS:
             return "groups whose noisy sum of weights is high, 1 / sqrt(k) of each person in k groups"
         if self.drawn is None:
@@ -136,8 +136,8 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A measured level of grouping sets: its keys, and its part of the cost, whose epsilon is None where only all
-    levels together have one."""
+    """A measured level of grouping sets: its keys, and its part of the cost, whose epsilon is None if only all levels
+    together have one."""
 
     keys: tuple[str, ...]
     law: str
@@ -148,10 +148,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A sum over a group's rows that noise is added to, unless neighbours agree on it (`law` "exact").
+    """A sum over a group's rows with noise, or without if it is the same for all neighbours (`law` "exact").
 
-    `name`: the output that shows it by itself, or else what it is `of`; `said`: the latter with columns as the query
-    has them. `scale`, `step` and `sensitivity` are None where they follow bounds that are still to be chosen."""
+    `name`: the output that shows the sum itself, or else the label `of`; `said`: that label with the query's own column
+    names. `scale`, `step` and `sensitivity` are None if they depend on bounds that are still to be chosen."""
 
     name: str
     of: Label
@@ -167,7 +167,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """One noise vector, and the sums that it is added to."""
+    """A noise vector, and the sums that it is added to."""
 
     law: str
     sums: tuple[Sum, ...]
@@ -176,7 +176,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """All levels of grouping sets, estimated from the noise of the measured ones; `price` where only all have one."""
+    """All levels of grouping sets, estimated from the measured ones; `price` is set if only all together have one."""
 
     sums: tuple[Label, ...]
     measured: tuple[Level, ...]
@@ -185,7 +185,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """How far apart the points are that a value is drawn from: all of them, or those `near` the drawn ones."""
+    """The distances between the candidates of a selection: of all candidates, or of those `near` the selected ones."""
 
     least: float
     most: float
@@ -195,8 +195,8 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class SelectionError:
-    """How far off a drawn value may be: `rows` by its rank or its count. `rank`: which value stands for the end, of MIN
-    and MAX; `several` values are drawn at once; other values lie between the points where the grid is `partial`."""
+    """Error of a selected value: `rows` by its rank or its count. `rank`: the rank that stands for the end, for MIN and
+    MAX; `several`: several values are selected at once; `partial`: the grid leaves out values between candidates."""
 
     rows: int
     kind: AggregateFunction
@@ -208,8 +208,8 @@ class SelectionError:
 
 @dataclass(frozen=True, slots=True)
 class PrivateSelection:
-    """A draw: the aggregates that it gives, as they are planned (`of`) and as they were `asked`. `off` is None of one
-    that is exact."""
+    """A draw: its aggregates as planned (`of`) and as written in the query (`asked`). `off` is None if the draw is
+    exact."""
 
     of: tuple[Aggregation, ...]
     asked: tuple[Aggregation, ...]
@@ -223,8 +223,8 @@ class PrivateSelection:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """How an aggregate follows from sums: centre * count + total, of an average divided by the count. No sum: it is
-    absent; several: they add up to it. `by`: from second moments, or as it was drawn, or else an expression."""
+    """Derivation of an aggregate from sums: centre * count + total, for an average divided by the count. Several labels
+    add up; none means absent. `by`: from sums, from second moments, or as drawn."""
 
     kind: AggregateFunction
     by: Literal["sums", "moments", "draw"]
@@ -235,8 +235,8 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of the answer, the sums that it comes from, and the half-width of its 95 % interval (of several levels
-    the widest) where that depends on no private count."""
+    """An output column, the sums that it is computed from, and the half-width of its 95 % interval (the widest of
+    several levels) if that does not depend on private counts."""
 
     name: str
     formula: Formula | Expr
@@ -246,8 +246,8 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """The half-widths of a column's 95 % intervals in groups of several sizes, with the mean in the middle of its
-    range; `worst`: of an average with it at an end."""
+    """The half-widths of a column's 95 % intervals by group size, with the mean in the middle of its range; `worst`: of
+    an average with the mean at an end."""
 
     name: str
     halves: tuple[float, ...]
@@ -256,7 +256,7 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedNoise:
-    """How wide noise will be in groups of so many units (`sizes`), of several levels in those of the first."""
+    """Expected width of the noise in groups with `sizes` units; with several levels, in groups of the first."""
 
     sizes: tuple[int, ...]
     widths: tuple[Width, ...]
@@ -265,9 +265,9 @@ class ExpectedNoise:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseExplanation:
-    """A release. `price`: its cost in the coin that was asked for; `rho`: None where nothing is measured in it;
-    `guess`: how well whoever sees the answer can guess, of two worlds, which one it is; `sums` are what noise is added
-    to, at each level that has some."""
+    """A release. `price`: its cost in the requested privacy measure; `rho`: None if nothing is measured in it; `guess`:
+    the probability that an observer guesses correctly between two neighbouring tables; `sums`: the sums with noise, at
+    each level that has noise."""
 
     protected: ProtectedUnit
     cost: Cost
