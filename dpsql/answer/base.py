@@ -35,8 +35,8 @@ class BaseResult:
         raise NotImplementedError
 
     def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
-        """All rows as they print, or the first."""
         """Return all rows, or the first ones, formatted as for printing."""
+        raise NotImplementedError
 
     @property
     def _cost_text(self) -> str:

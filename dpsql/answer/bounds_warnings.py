@@ -56,7 +56,7 @@ def bounds_warnings(release: Release, released: ReleasedValues, shown: NDArray[n
 
 
 def _of_average(name: str, each: Estimate, total: Floats, rows: Floats, halves: tuple[float, float]) -> Iterator[str]:
-    """Yield warnings on the position of averages in their range and on their noise, for groups that surely have rows."""
+    """Yield warnings on positions of averages in their range and on their noise, for groups that surely have rows."""
     lower, upper = float(each.range.lower), float(each.range.upper)
     whole = upper - lower
     some = rows > halves[1]

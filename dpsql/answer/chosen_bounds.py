@@ -73,7 +73,7 @@ def _bound(end: float) -> str:
 
 
 def _saving(release: Release, released: ReleasedValues) -> str:
-    """Say how much smaller the errors of the first aggregation of a chosen column would be; "" if it has no interval."""
+    """Say how much declared bounds would reduce the errors of the first aggregation; "" if it has no interval."""
     if release.as_declared is None or not released.groups:
         return ""
     places = sorted(of_columns(release, {each.column for each in release.bounds}) - release.meaningless)

@@ -46,8 +46,8 @@ class ComputedResult(Result):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class StagedResult(ComputedResult):
-    """The answer of SELECTs over the answer of one release, which ran here. A column that passes on a released value has
-    that value's own interval, given that its row was chosen; `_computed` provides the intervals of the others."""
+    """The answer of SELECTs over the answer of one release, which ran here. A column that passes on a released value
+    has that value's own interval, given that its row was chosen; `_computed` provides the intervals of the others."""
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
         own = super()._bounds(level, simultaneous=simultaneous, first=first)

@@ -1,5 +1,5 @@
-"""Notes on values of groups that may be empty: an average without rows is the middle of its bounds, and a selected value
-without rows is random."""
+"""Notes on values of groups that may be empty: an average without rows is the middle of its bounds, and a selected
+value without rows is random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations of queries and their costs, in words and as a dictionary: from public facts only, free, before any run."""
+"""Explanations of queries and their costs, as text and dictionary: free, before any run, from public facts."""
 
 from __future__ import annotations
 

@@ -96,10 +96,10 @@ BY_WEIGHTS = "WEIGHTED_GAUSSIAN"
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The `keys` of the groups, and which are shown: all `public` ones; those whose noisy count reaches the `threshold`,
-    and with some probability those just below it (`below`: a count and its probability); or those selected at random,
-    with at least `drawn` units. `chances`: the probability that a group of a size is shown, None if all are. `price`:
-    the cost of the selection, if any."""
+    """The `keys` of the groups, and which are shown: all `public` ones; those whose noisy count reaches the
+    `threshold`, and with some probability those just below (`below`: a count and its probability); or those selected
+    at random, with at least `drawn` units. `chances`: the probability that a group of a size is shown, None if all
+    are. `price`: the cost of the selection, if any."""
 
     keys: tuple[str, ...]
     public: int | None

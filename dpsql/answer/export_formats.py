@@ -1,9 +1,8 @@
-"""An answer in forms that travel: CSV and other texts, Arrow, Polars, Parquet. Values in full, each with its interval.
+"""Export formats of answers: CSV, JSON and other texts, Arrow, Polars, Parquet; in full precision, with intervals.
 
-Behind a column `n` stand the ends of its intervals, `n_low` and `n_high`, where these are known. NULL is an empty field
-of CSV and null in JSON, which has no infinite numbers either: an end that is open is null there, and inf in CSV. Text
-that is empty stands in quotes in CSV. Dates and timestamps are ISO
-text, truth values true and false.
+After a column `n` follow the ends of its intervals, `n_low` and `n_high`, if known. NULL is an empty field of CSV and
+null in JSON. JSON has no infinite numbers: an open end is null there, and inf in CSV. Empty text is quoted in CSV.
+Dates and timestamps are ISO text, truth values true and false.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Ends = tuple[Sequence[Any], Sequence[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column that travels: its cells as Python's own values, None for NULL."""
+    """A column to export: its cells as Python values, None for NULL."""
 
     name: str
     kind: Type
@@ -34,7 +33,7 @@ class Column:
 def columns_of(
     names: Sequence[str], kinds: Sequence[Type], cells: Sequence[Sequence[Any]], ends: Mapping[str, Ends]
 ) -> list[Column]:
-    """The columns of an answer, the ends of intervals behind what they enclose."""
+    """Return the columns of an answer, each followed by the ends of its intervals."""
     columns = []
     limit_names = names_of_ends(names, ends)
     for name, kind, values in zip(names, kinds, cells, strict=True):
@@ -45,7 +44,7 @@ def columns_of(
 
 
 def as_csv(columns: Sequence[Column], delimiter: str = ",") -> str:
-    """Lines that end in 0x0A, names first."""
+    """Format as lines that end in 0x0A, names first."""
     rows = zip(*(each.cells for each in columns), strict=True)
     lines = [[_quoted(each.name, delimiter) for each in columns]]
     lines += [[_field(cell, delimiter) for cell in row] for row in rows]
@@ -60,14 +59,14 @@ def _field(cell: Any, delimiter: str) -> str:
 
 
 def _quoted(text: str, delimiter: str) -> str:
-    """In quotes where a reader could take it for something else: NULL, several fields or lines, or without its
+    """Quote text that a reader could otherwise take for NULL or for several fields or lines, or strip of its
     spaces."""
     bare = text and text == text.strip() and not any(sign in text for sign in (delimiter, '"', "\n", "\r"))
     return text if bare else '"' + text.replace('"', '""') + '"'
 
 
 def as_json(columns: Sequence[Column], *, lines: bool = False) -> str:
-    """A JSON array of objects, a row each; or one object a line."""
+    """Format as a JSON array of objects, one for each row, or as one object a line."""
     names = [each.name for each in columns]
     rows = (dict(zip(names, map(_in_json, row), strict=True)) for row in zip(*(c.cells for c in columns), strict=True))
     texts = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
@@ -80,14 +79,14 @@ def _in_json(cell: Any) -> Any:
 
 
 def _plain(cell: Any) -> Any:
-    """A date or timestamp as ISO text."""
+    """Return a date or timestamp as ISO text."""
     if isinstance(cell, datetime):
         return cell.isoformat(" ")
     return cell.isoformat() if isinstance(cell, date) else cell
 
 
 def as_markdown(cells: Cells) -> str:
-    """A table of GitHub's Markdown, digits and intervals as they print."""
+    """Format as a GitHub Markdown table, with digits and intervals as printed."""
 
     def line(texts: Sequence[str]) -> str:
         return "| " + " | ".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in texts) + " |"
@@ -104,7 +103,7 @@ _LATEX = str.maketrans(
 
 
 def as_latex(cells: Cells) -> str:
-    """A tabular of LaTeX without packages, digits and intervals as they print."""
+    """Format as a LaTeX tabular that needs no packages, with digits and intervals as printed."""
 
     def line(texts: Sequence[str]) -> str:
         return " & ".join(text.translate(_LATEX) for text in texts) + r" \\"
@@ -115,7 +114,7 @@ def as_latex(cells: Cells) -> str:
 
 
 def as_arrow(columns: Sequence[Column], about: Mapping[str, str]) -> Any:
-    """A pyarrow Table; `about` is its metadata. Raises InvalidArgument where pyarrow is not there."""
+    """Return a pyarrow Table with `about` as metadata. Raises InvalidArgument if pyarrow is not installed."""
     pyarrow = library("pyarrow", "an Arrow table")
     arrays = [_arrow_array(pyarrow, each) for each in columns]
     fields = [(each.name, array.type) for each, array in zip(columns, arrays, strict=True)]
@@ -123,8 +122,8 @@ def as_arrow(columns: Sequence[Column], about: Mapping[str, str]) -> Any:
 
 
 def as_interchange(columns: Sequence[Column]) -> Any:
-    """A pyarrow Table of types that the DataFrame interchange protocol has: no dates, no numbers beyond 64 bits. Raises
-    InvalidArgument where pyarrow is not there."""
+    """Return a pyarrow Table whose types exist in the DataFrame interchange protocol: no dates, no integers beyond 64
+    bits. Raises InvalidArgument if pyarrow is not installed."""
     pyarrow = library("pyarrow", "an Arrow table")
     table = as_arrow(columns, {})
     wide = dict.fromkeys((pyarrow.decimal128(38, 0), pyarrow.decimal256(76, 0)), pyarrow.float64())
@@ -133,7 +132,7 @@ def as_interchange(columns: Sequence[Column]) -> Any:
 
 
 def _arrow_array(pyarrow: Any, column: Column) -> Any:
-    """Whole numbers beyond 64 bits are decimals."""
+    """Return the cells as an array; integers beyond 64 bits become decimals."""
     types = {
         Type.BOOLEAN: pyarrow.bool_(),
         Type.INTEGER: pyarrow.int64(),
@@ -146,15 +145,15 @@ def _arrow_array(pyarrow: Any, column: Column) -> Any:
         cells = [None if cell is None else float(cell) for cell in cells]
     kind = types.get(column.kind, pyarrow.string())
     if column.kind is Type.INTEGER and any(cell is not None and not -(2**63) <= cell < 2**63 for cell in cells):
-        few = all(cell is None or abs(cell) < 10**38 for cell in cells)  # more digits than other libraries read
+        few = all(cell is None or abs(cell) < 10**38 for cell in cells)  # other libraries read no more digits
         kind = pyarrow.decimal128(38, 0) if few else pyarrow.decimal256(76, 0)
-    if column.kind is Type.TEXT:  # halves of characters, which a frame may hold, have no bytes in UTF-8
+    if column.kind is Type.TEXT:  # frames may hold lone surrogates, which UTF-8 cannot encode
         cells = [cell if cell is None else cell.encode(errors="backslashreplace").decode() for cell in cells]
     return pyarrow.array(cells, kind)
 
 
 def library(name: str, what: str) -> Any:
-    """A library that is an extra. Raises InvalidArgument where it is not there."""
+    """Import an optional dependency. Raises InvalidArgument if it is not installed."""
     from importlib import import_module
 
     try:

@@ -1,4 +1,4 @@
-"""Tables of noisy values for a notebook: escaped, without script, seen on a light ground and on a dark one."""
+"""HTML tables of noisy values for notebooks: escaped, without script, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dpsql.answer.render import Cells, Span
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-"""As `html.escape` does; that module loads the names of 2,000 characters with it."""
+"""Same as `html.escape`, whose module also loads the names of 2,000 characters."""
 _MARK = "#3a8ac4"
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
 _QUIET = "opacity:0.7"
@@ -18,13 +18,13 @@ _DOT = 6
 
 
 def html_text(text: str) -> str:
-    """Lines as they are."""
+    """Return preformatted lines."""
     style = "white-space:pre;overflow-x:auto;line-height:1.4;margin:0;font:0.9em ui-monospace,Menlo,Consolas,monospace"
     return f'<pre style="{style}">{text.translate(_ESCAPED)}</pre>'
 
 
 def html_table(cells: Cells, notes: Sequence[str]) -> str:
-    """A table, beside intervals a bar for each that shows where it lies among those of its column, and lines below."""
+    """Return a table with a bar for each interval, placed among the intervals of its column, and lines below."""
     bars = {span.place: list(_bars(span)) for span in cells.spans if len(cells.rows) > 1}
     head = _row("th", cells.heads, cells, dict.fromkeys(bars, ""))
     body = "".join(
@@ -47,7 +47,7 @@ def _row(tag: str, texts: Sequence[str], cells: Cells, bars: dict[int, str]) -> 
 
 
 def _bars(span: Span) -> Iterator[str]:
-    """A line from end to end of each interval, and a dot for the value; nothing for NULL."""
+    """Yield a line from end to end of each interval with a dot for the value; nothing for NULL."""
     for marks in marks_of(span):
         if marks is None:
             yield ""
@@ -60,8 +60,8 @@ def _bars(span: Span) -> Iterator[str]:
 
 
 def marks_of(span: Span) -> Iterator[tuple[int, int, int] | None]:
-    """Where the ends of each interval and its value lie, in pixels from the left of WIDTH; None where there is nothing
-    to draw."""
+    """Yield the positions of the ends of each interval and of its value, in pixels from the left of WIDTH; None if
+    there is nothing to draw."""
     finite = [each for each in (*span.low, *span.high, *span.values) if each is not None and math.isfinite(each)]
     least, most = min(finite, default=0.0), max(finite, default=0.0)
     for value, low, high in zip(span.values, span.low, span.high, strict=True):
@@ -72,7 +72,7 @@ def marks_of(span: Span) -> Iterator[tuple[int, int, int] | None]:
 
 
 def _place(value: float, least: float, most: float) -> int:
-    """Pixels from the left; what lies outside, as an open end does, at the edge."""
+    """Return pixels from the left; values outside, such as open ends, are at the edge."""
     if math.isinf(value):
         return 0 if value < 0 else WIDTH
     share = value / (most - least) - least / (most - least)

@@ -1,4 +1,4 @@
-"""The texts of columns of values and of their intervals: one format for each column, as fine as its noise allows."""
+"""Formats of values and their intervals: one for each column, as fine as its noise allows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpsql.schema.columns import Type
 _NULL = "NULL"
 _MOST_DECIMALS = 12
 _EXACT_DECIMALS = 6
-"""Numbers without noise that need more are written each in its own format."""
+"""Exact numbers that need more decimals each get their own format."""
 _SIGNIFICANT = 6
 """Digits of a noisy number whose error is unknown."""
 _LARGEST = 1e12
@@ -33,12 +33,12 @@ _ALL_DIGITS = Context(prec=400)
 
 
 def printable(text: str) -> str:
-    """The text with control characters as escapes, line ends among them: a name or a key cannot draw."""
+    """Escape control characters, including line ends, so that a name or key cannot control the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def plain_texts(vector: Vector, kind: Type, *, noisy: bool = False, unit: float | None = None) -> list[str]:
-    """A column without intervals. unit: no smaller differences are meaningful, in the units of the values."""
+    """Format a column without intervals. unit: the smallest meaningful difference, in the units of the values."""
     values, valid = vector.values.tolist(), vector.where_valid().tolist()
     present = [value for value, there in zip(values, valid, strict=True) if there]
     if kind is Type.REAL:
@@ -79,12 +79,12 @@ def _exact_texts(values: Sequence[float]) -> list[str]:
 
 
 def _decimals(value: float, most: int) -> int:
-    """The number of decimals that a number needs when it is rounded to at most so many."""
+    """Return the decimals that a number needs when it is rounded to at most `most`."""
     return next(each for each in range(most + 1) if round(value, each) == round(value, most))
 
 
 def value_texts(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
-    """A column with intervals, with as many decimals as `interval_texts` has, or times as fine as their intervals."""
+    """Format a column with intervals, with the decimals of `interval_texts`, or times as fine as their intervals."""
     if kind.temporal:
         return plain_texts(vector, kind, unit=_interval_unit(vector, limits))
     if kind is not Type.REAL:
@@ -95,8 +95,8 @@ def value_texts(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
 
 
 def interval_texts(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
-    """±w where the interval lies evenly about the value, else its ends, rounded outward, of which either may be open.
-    About no value, NULL, nothing lies evenly."""
+    """Format intervals as ±w if symmetric around the value, else by their ends, rounded outward, which may be open.
+    Intervals around NULL are never symmetric."""
     if kind.temporal:
         return _intervals_of_times(vector, kind, limits)
     decimals, out = column_decimals(vector, limits), []
@@ -119,8 +119,8 @@ def _rows(vector: Vector, limits: Bounds) -> Iterator[tuple[Any, bool, Any, Any]
 
 
 def column_decimals(vector: Vector, limits: Bounds) -> int:
-    """Decimals of a column: two digits of the median half-width, at least one of the smallest, and all of exact
-    numbers."""
+    """Return the decimals of a column: two digits of the median half-width, at least one of the smallest, and all of
+    exact numbers."""
     halves = _half_widths(vector, limits)
     numbers = [
         each
@@ -143,7 +143,7 @@ def _magnitude(value: float) -> int:
 
 
 def _half_widths(vector: Vector, limits: Bounds) -> list[float]:
-    """Half-widths in ascending order, without empty and unknown ones; where one end is open, the other side's."""
+    """Return the sorted half-widths, without empty and unknown ones; if one end is open, the other side's."""
     halves = []
     for value, present, a, b in _rows(vector, limits):
         if math.isfinite(a) and math.isfinite(b):
@@ -154,7 +154,7 @@ def _half_widths(vector: Vector, limits: Bounds) -> list[float]:
 
 
 def _half_width(value: float, a: float, b: float) -> float | int | None:
-    """The half-width of an interval that lies evenly about the value, as nearly as doubles can say; None of another."""
+    """Return the half-width of an interval that is symmetric around the value, up to rounding of doubles, else None."""
     below, above = value - a, b - value
     if isinstance(above, int) and isinstance(below, int):
         return above if above == below else None
@@ -167,24 +167,24 @@ def _half_width(value: float, a: float, b: float) -> float | int | None:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """With so many decimals; what is rounded to 0 has no sign."""
+    """Format with this many decimals; a value that rounds to 0 has no sign."""
     return str(value) if isinstance(value, int) else f"{value:z.{decimals}f}"
 
 
 def _outward(end: float, decimals: int, direction: int) -> str:
-    """An end of an interval with so many decimals, rounded away from the interval's inside."""
+    """Format an end of an interval with this many decimals, rounded away from its inside."""
     if isinstance(end, int):
         return str(end)
     unit = Decimal(1).scaleb(-decimals)
     exact = Decimal(end)
     near = exact.quantize(unit, context=_ALL_DIGITS)
-    if (exact - near) * direction > unit / 1_000_000:  # more than doubles lose
+    if (exact - near) * direction > unit / 1_000_000:  # more than the rounding of doubles
         near += direction * unit
     return f"{near or abs(near):f}"
 
 
 def _rounded_up(half: float, decimals: int) -> str:
-    """A half-width with so many decimals, never less than it is; with an exponent where these would not show it."""
+    """Format a half-width with this many decimals, rounded up; with an exponent if these would not show it."""
     if isinstance(half, int):
         return str(half)
     if half < 10.0**-decimals:
@@ -200,36 +200,36 @@ def _is_whole(value: float) -> bool:
 
 
 def show_moment(microseconds: int, step: int = 1) -> str:
-    """A timestamp: its date where `step` is a day, without fractions of a second where `step` is a second."""
+    """Format a timestamp: only its date if `step` is a day, without fractions of a second if `step` is a second."""
     if step >= MICROSECONDS_A_DAY:
         return show_date(microseconds // MICROSECONDS_A_DAY)
     return show_timestamp(microseconds // step * step)
 
 
 def _time_step(values: Sequence[int], unit: float | None = None) -> int:
-    """The step between the timestamps of a column: a day where all are at midnight, or noise hides the time of day."""
+    """Return the step between a column's timestamps: a day if all are at midnight, or noise hides the time of day."""
     if all(value % MICROSECONDS_A_DAY == 0 for value in values) or (unit is not None and unit >= MICROSECONDS_A_DAY):
         return MICROSECONDS_A_DAY
     return MICROSECONDS_A_SECOND if unit is not None and unit >= MICROSECONDS_A_SECOND else 1
 
 
 def _interval_unit(vector: Vector, limits: Bounds) -> float | None:
-    """A tenth of the median half-width of a column of times."""
+    """Return a tenth of the median half-width of a column of times."""
     halves = _half_widths(vector, limits)
     return halves[(len(halves) - 1) // 2] / 10 if halves else None
 
 
 def whole_limits(kind: Type, limits: Bounds) -> tuple[Array, Array]:
-    """The ends of intervals around dates or timestamps, rounded outward and held within the calendar."""
+    """Return the ends of intervals of dates or timestamps, rounded outward and clamped to the calendar."""
     span = DAYS if kind is Type.DATE else MICROSECONDS
     lower, upper = int(span.lower), int(span.upper)
     low, high = np.floor(np.clip(limits[0], lower, upper)), np.ceil(np.clip(limits[1], lower, upper))
-    # Held again as integers: floats are too coarse for the last microseconds of the calendar.
+    # Clamp again as integers: floats are too coarse for the last microseconds of the calendar.
     return np.clip(low.astype(np.int64), lower, upper), np.clip(high.astype(np.int64), lower, upper)
 
 
 def _intervals_of_times(vector: Vector, kind: Type, limits: Bounds) -> list[str]:
-    """The two ends, outward to the step in which the column is shown."""
+    """Format the two ends, rounded outward to the step in which the column is shown."""
     known = (np.isfinite(limits[0]) & np.isfinite(limits[1])).tolist()
     low, high = (each.tolist() for each in whole_limits(kind, limits))
     pairs = list(zip(known, low, high, strict=True))

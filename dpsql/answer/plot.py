@@ -1,4 +1,4 @@
-"""A picture of an answer: what was released, and where the exact values lie."""
+"""Plots of answers: released values and their intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_GROUPS = 30
 KINDS = ("auto", "line", "bar", "dot")
 _MOST_SERIES = 10
 _INK, _MARK = "#777777", "#2a7ab0"
-"""Seen on a light ground and on a dark one."""
+"""Readable on light and dark backgrounds."""
 _COLOURS = (_MARK, "#d1792b", "#3a9a5b", "#b24a7d", "#8a6fc0", "#b8a02c", "#4bb3b5", "#c25450", "#7f8c4a", "#9a7b5f")
 _LONGEST = 28
 _YEARS = range(1500, 2501)
@@ -27,7 +27,7 @@ _YEARS = range(1500, 2501)
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One aggregate: a value for each group, and the ends of its interval, None where there is none."""
+    """One aggregate: a value for each group, and the ends of its interval, None if there is none."""
 
     name: str
     values: Sequence[Any]
@@ -37,7 +37,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A picture to be drawn. kind: one of KINDS; `axis`, the key that lines and bars lie along; `series`: the rows of
+    """Layout of a plot. kind: one of KINDS; `axis`: the key along which lines and bars are drawn; `series`: the rows of
     each line, or of each colour of bars, by its label."""
 
     keys: Sequence[Column]
@@ -53,8 +53,8 @@ class Drawing:
 def drawing(
     keys: Sequence[Column], panels: Sequence[Panel], caption: str, title: str = "", kind: str = "auto"
 ) -> Drawing:
-    """Choose how groups are drawn: lines along a key of times, bars along a key of bands, else dots. Raises
-    InvalidArgument where there is nothing to draw, or no such kind."""
+    """Choose how groups are drawn: lines along a key of times, bars along a key of bands, otherwise dots. Raises
+    InvalidArgument if there is nothing to draw, or for an unknown kind."""
     if not panels:
         raise InvalidArgument("the answer has no column of numbers to draw.")
     if kind not in KINDS:
@@ -72,7 +72,7 @@ def drawing(
 
 
 def _series(keys: Sequence[Column], axis: Column, kind: str) -> tuple[dict[str, list[int]], str]:
-    """The rows by the labels of the other keys, and a line on what is not drawn."""
+    """Return the rows by the labels of the other keys, and a line on what is not drawn."""
     others = [key_labels(each) for each in keys if each is not axis]
     series: dict[str, list[int]] = {}
     for row, cell in enumerate(axis.cells):
@@ -90,7 +90,7 @@ def _series(keys: Sequence[Column], axis: Column, kind: str) -> tuple[dict[str, 
 
 
 def _axis(keys: Sequence[Column], kind: str) -> tuple[Column | None, str]:
-    """The key that groups lie along, and the kind of picture; None where groups are names."""
+    """Return the key along which groups are drawn, None if groups are names, and the kind of plot."""
     times = [each for each in keys if each.kind.temporal or _are_years(each)]
     numbers = [each for each in keys if each.kind.numeric and each not in times]
     bands = [each for each in keys if _are_bands(each)]
@@ -116,7 +116,7 @@ def _are_bands(key: Column) -> bool:
 
 
 def chosen_panels(panels: Sequence[Panel], columns: Sequence[str] | None) -> list[Panel]:
-    """The panels of some columns, in their order; all for None. Raises InvalidArgument for a name of none."""
+    """Return the panels of some columns, in this order; all for None. Raises InvalidArgument for unknown names."""
     if columns is None:
         return list(panels)
     by_name = {each.name: each for each in panels}
@@ -128,8 +128,8 @@ def chosen_panels(panels: Sequence[Panel], columns: Sequence[str] | None) -> lis
 
 
 def figure_of(of: Drawing, axes: Any = None) -> Any:
-    """A matplotlib Figure with a panel for each aggregate, or that of `axes`, into which the one aggregate is drawn.
-    Raises InvalidArgument where matplotlib is not installed, or axes are given for several aggregates."""
+    """Return a matplotlib Figure with a panel for each aggregate, or the figure of `axes` with its one aggregate.
+    Raises InvalidArgument if matplotlib is not installed, or `axes` are given for several aggregates."""
     pyplot = library("matplotlib.pyplot", "a plot")
     if axes is not None and len(of.panels) != 1:
         names = ", ".join(each.name for each in of.panels)
@@ -143,18 +143,18 @@ def figure_of(of: Drawing, axes: Any = None) -> Any:
             axes.set_xlabel("\n".join(filter(None, below)), color=_INK, fontsize=8)
             return axes.figure
         figure = _figure(pyplot.figure, of)
-    if "IPython" in sys.modules:  # a notebook shows what the cell gives, and would show an open figure once more
+    if "IPython" in sys.modules:  # a notebook shows the cell's result, and would show an open figure a second time
         pyplot.close(figure)
     return figure
 
 
 def svg_of(of: Drawing) -> bytes:
-    """The same as a picture for a page, in letters that its reader's machine draws. Raises as `figure_of`."""
+    """Return the plot as SVG; the reader's machine renders the letters. Raises as `figure_of`."""
     plain = library("matplotlib.figure", "a plot")
     matplotlib = library("matplotlib", "a plot")
     stream = io.BytesIO()
     with matplotlib.rc_context({**_AS_WRITTEN, "svg.fonttype": "none"}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they name characters of keys
+        warnings.simplefilter("ignore")  # warnings quote characters of keys
         figure = _figure(plain.Figure, of)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(stream, format="svg", metadata=nothing)
@@ -162,7 +162,7 @@ def svg_of(of: Drawing) -> bytes:
 
 
 def caption_of(panels: Sequence[Panel], level: float, cost: str) -> str:
-    """The line below a picture: which panels have intervals, at which level, and the privacy cost."""
+    """Return the caption: which panels have intervals, at which level, and the privacy cost."""
     having = [each.name for each in panels if any(_has_ends(each, row) for row in range(len(each.values)))]
     lacking = [each.name for each in panels if each.name not in having]
     if not having:
@@ -172,11 +172,11 @@ def caption_of(panels: Sequence[Panel], level: float, cost: str) -> str:
 
 
 _AS_WRITTEN = {"text.parse_math": False, "text.usetex": False}
-"""Names and keys are drawn as they are written."""
+"""Draw names and keys literally."""
 
 
 def _figure(begun: Callable[..., Any], of: Drawing) -> Any:
-    """A figure, which `begun` makes of its size."""
+    """Draw a figure, which `begun` creates with its size."""
     groups = len(of.series.get("", ())) if of.kind == "dot" else 1
     height = 2.6 if groups < 2 else 1.1 + 0.26 * groups
     height += 0.3 if len(of.series) > 1 else 0
@@ -195,7 +195,7 @@ def _figure(begun: Callable[..., Any], of: Drawing) -> Any:
 
 
 def _panel(axis: Any, of: Drawing, panel: Panel, *, first: bool) -> None:
-    """Draw one aggregate. first: it stands left of the others, and names what all of them show."""
+    """Draw one aggregate. first: it is the leftmost panel, which has the labels for all."""
     if of.axis is None:
         _dots(axis, _names(of), panel, labels=first)
     elif of.kind == "line":
@@ -280,13 +280,13 @@ def _has_ends(panel: Panel, row: int) -> bool:
 
 
 def label(cell: Any) -> str:
-    """A key, or the name of a column, as it stands in a picture, shortened, without signs that draw."""
+    """Shorten a key or a column's name for a plot, and replace unprintable characters."""
     text = "NULL" if cell is None else "".join(sign if sign.isprintable() else " " for sign in str(cell))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def key_labels(key: Column) -> list[str]:
-    """A column of keys as it stands in a picture; of timestamps that are all at midnight the dates."""
+    """Return the labels of a column of keys; if all timestamps are at midnight, as dates."""
     moments = [cell for cell in key.cells if isinstance(cell, datetime)]
     if moments and all(cell.time() == time() for cell in moments):
         return [label(cell.date() if isinstance(cell, datetime) else cell) for cell in key.cells]
@@ -296,8 +296,8 @@ def key_labels(key: Column) -> list[str]:
 def parts(
     columns: Sequence[Column], noisy: Collection[str], ends: Mapping[str, Ends]
 ) -> tuple[list[Column], list[Panel]]:
-    """Keys, and panels of what has noise or an interval; of answers without noise, of all numbers but the first
-    column's."""
+    """Return the keys, and the panels of columns with noise or an interval; in answers without noise, of all numbers
+    except the first column."""
     drawn = {each.name for each in columns if each.name in noisy or each.name in ends}
     drawn = drawn or {each.name for each in columns[min(1, len(columns) - 1) :]}
     panels = []

@@ -1,4 +1,4 @@
-"""The answer of a statement of several steps, and what is said of it."""
+"""Answers of multi-step queries, and their explanations."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ProgramExplanation(Explanation):
-    """How a statement of several steps is answered: its releases, each with its share, and the SQL over what they show,
-    which costs nothing. `_release` is the first of them."""
+    """How a multi-step query is answered: its releases, each with its share of the cost, and the free post-processing
+    SQL over their answers. `_release` is the first of them."""
 
     _releases: tuple[Release, ...] = ()
     _sql: str = ""
     _inputs: tuple[tuple[tuple[int, str], ...], ...] = ()
-    """Of each release what it reads of earlier ones: their last number, and the words of the text."""
+    """The inputs of each release from prior releases: the number of the last one, and the text of the query."""
     _merges: tuple[int, ...] = ()
-    """Of how many releases that were asked for each is made; none: of one."""
+    """The number of requested releases that each release merges; empty: one each."""
 
     @property
     def _each(self) -> tuple[Explanation, ...]:
@@ -40,18 +40,18 @@ class ProgramExplanation(Explanation):
 
     @property
     def _cost(self) -> Cost:
-        """What all releases cost together."""
+        """The cost of all releases together."""
         return sum((release.cost for release in self._releases), FREE)
 
     @property
     def _cost_text(self) -> str:
-        """The cost in words, in the coin that was asked for."""
+        """The cost in words, in the requested privacy measure."""
         rho = any(release.allowed.rho is not None and release.cost.rho for release in self._releases)
         return str(Allowance(None, self._cost.delta, self._cost.rho)) if rho else str(self._cost)
 
     @property
     def plan(self) -> str:
-        """The plans, outermost operator first, one after the other, and the SQL over them."""
+        """The plans of the releases, outermost operator first, and the SQL over them."""
         return "\n".join([*(each.plan for each in self._each), self._sql])
 
     def _reads(self, number: int) -> tuple[tuple[int, str], ...]:
@@ -61,9 +61,9 @@ class ProgramExplanation(Explanation):
         return self._merges[number - 1] if self._merges else 1
 
     def to_dict(self) -> dict[str, Any]:
-        """`steps`: what `Explanation.to_dict` says of each release, and under `given` what it reads of those before it,
-        where it does, and under `merged` of how many that were asked for it is made, where they are several; `sql`:
-        what is computed of their answers; `epsilon`, `delta` and `rho` of all together."""
+        """Return `steps`: `Explanation.to_dict` of each release, with its inputs from prior releases under `given`, and
+        the number of requested releases that it merges, if several, under `merged`; `sql`: the post-processing; and
+        `epsilon`, `delta` and `rho` of all together."""
         cost = self._cost
         return {
             "epsilon": None if cost.epsilon is None else float(cost.epsilon),
@@ -99,13 +99,13 @@ def _how(each: Explanation) -> str:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class ProgramResult(ComputedResult):
-    """The answer of SQL over releases. `answers` are those of the releases, with their intervals."""
+    """The answer of SQL over releases. `answers`: the answers of the releases, with their intervals."""
 
     _explained: ProgramExplanation | None = None
 
     @property
     def loss(self) -> Cost:
-        """What all releases cost together, when they were drawn."""
+        """The cost of all releases together, when they were drawn."""
         return self.explanation._cost
 
     @property
@@ -120,30 +120,30 @@ class ProgramResult(ComputedResult):
 
     @property
     def explanation(self) -> ProgramExplanation:
-        """What was done and at what cost."""
-        assert self._explained is not None  # set by whoever makes one
+        """The steps of the query and their costs."""
+        assert self._explained is not None  # set by every caller
         return self._explained
 
     @property
     def _printed(self) -> Answer:
-        """The answer with all columns as noisy ones where the SQL is too rich to say which are: few digits suffice."""
+        """The answer with all columns marked noisy if the SQL is too complex to tell which are: few digits suffice."""
         if self._answer.noisy:
             return self._answer
         return replace(self._answer, noisy=frozenset(self._answer.names))
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
-        """The intervals by output. Those that hold at once are of one release each: here there are none."""
+        """Return the intervals by output; no simultaneous ones, which hold only within one release."""
         bounds, _ = self._intervals(checked_level(level))
         return {} if simultaneous else {name: (low[:first], high[:first]) for name, (low, high) in bounds.items()}
 
     def _unknown(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
-        """The rows of averages that are those of a release, by output, which the noise leaves open."""
+        """Return the rows, by output, of a release's averages that the noise leaves open."""
         ranges = {name: ends for each in self.answers for name, ends in each._ranges.items()}
         return unknown_averages(ranges, bounds)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The lines below the table: what is said of the releases, how it was computed of them, and what was spent."""
+        """The lines below the table: notes on the releases, how the answer was computed from them, and the cost."""
         below = [note for each in self.answers for note in each.notes[:-1]]
         count = len(self.answers)
         over = "1 released answer" if count == 1 else f"{count} released answers"

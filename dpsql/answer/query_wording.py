@@ -1,5 +1,5 @@
-"""What is planned at length, in the query's own words: columns clipped to bounds that it chooses, arguments of pairs,
-which count where the other one is there, and sums centred at 0."""
+"""Planned expressions in the query's own words: columns instead of their clipped forms, paired arguments without their
+NULL guards, and sums without their centring at 0."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PAIRED = frozenset({"count", "sum", "sum of squares"})
 
 @dataclass(frozen=True, slots=True)
 class QueryWording:
-    """`columns` for what they are clipped to; of arguments of pairs the value, and the other one."""
+    """`columns`: the column for each clipped form; `pairs`: the value and the other argument for each paired one."""
 
     columns: dict[Expr, Expr]
     pairs: dict[Expr, tuple[Expr, Expr]]
 
     @classmethod
     def of(cls, release: Release) -> QueryWording:
-        """The words of a release. Columns whose bounds are to be chosen stand as if there were none."""
+        """Return the wording of a release. Columns whose bounds are still to be chosen appear unclipped."""
         chosen = [(each.column, each.held) for each in release.bounds]
         chosen += [(search.column, widest(search.column)) for search in release.searches.searches]
         columns: dict[Expr, Expr] = {clamped(column, held): column for column, held in chosen}
@@ -40,15 +40,15 @@ class QueryWording:
         return cls(columns, pairs)
 
     def expr(self, expr: Expr) -> Expr:
-        """An expression of the plan."""
+        """Reword an expression of the plan."""
         return rebuild(expr, self.columns) if self.columns else expr
 
     def aggregation(self, each: Aggregation) -> Aggregation:
-        """An aggregation of the plan."""
+        """Reword an aggregation of the plan."""
         return each.rebuilt(self.columns) if self.columns else each
 
     def label(self, label: Label) -> Label:
-        """What noise is added to."""
+        """Reword the label of a sum with noise."""
         label = replace(label, centre=label.centre or None)
         if len(label.of) == 1 and label.what in _PAIRED and label.around is None and label.of[0] in self.pairs:
             value, other = self.pairs[label.of[0]]
@@ -65,7 +65,7 @@ class QueryWording:
 
 
 def value_where(expr: Expr) -> tuple[Expr, Expr] | None:
-    """v and o of CASE WHEN NOT (o IS NULL) THEN v ELSE NULL END, which a value of a pair is; None of anything else."""
+    """Return v and o of CASE WHEN NOT (o IS NULL) THEN v ELSE NULL END, the form of a paired value; None otherwise."""
     if not isinstance(expr, Call) or expr.function.name != "case" or len(expr.args) != 3:
         return None
     condition, value, other = expr.args
@@ -76,12 +76,12 @@ def value_where(expr: Expr) -> tuple[Expr, Expr] | None:
 
 
 def share_in_words(parts: Sequence[Cost], whole: Cost) -> str:
-    """Parts of a cost as their share of it, such as `30 % of epsilon`."""
+    """Format parts of a cost as their share of it, such as `30 % of epsilon`."""
     if whole.epsilon is not None:
         return f"{100 * float(sum(each.epsilon or Fraction(0) for each in parts) / whole.epsilon):.3g} % of epsilon"
     return f"{100 * float(sum(each.rho for each in parts) / whole.rho):.3g} % of rho"
 
 
 def plus_minus(half: float) -> str:
-    """The half-width of an interval."""
+    """Format the half-width of an interval."""
     return f"±{half:.3g}" if half < 1e4 else f"±{half:,.0f}"

@@ -1,4 +1,4 @@
-"""Tables of noisy values with their noise intervals, as cells of text."""
+"""Tables of noisy values with their intervals, as cells of text."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Cells:
-    """A table in words: its heads, its rows, which columns are of numbers, how many rows are left out, which columns
-    hold the intervals of the column before, and what these are as numbers."""
+    """A table as text: its heads, its rows, which columns are numeric, the number of rows left out, which columns hold
+    the intervals of the column before, and these intervals as numbers."""
 
     heads: list[str]
     rows: list[list[str]]
@@ -51,9 +51,9 @@ class Cells:
         units: Mapping[str, float] | None = None,
         unknown: Mapping[str, NDArray[np.bool_]] | None = None,
     ) -> Cells:
-        """One column for each key, value and interval for each aggregate; all rows, or the first. simulated: the
-        columns whose intervals are simulated. units: smallest meaningful differences of columns without intervals.
-        unknown: by column the rows that print as `unknown`."""
+        """Format one column for each key, and value and interval for each aggregate; all rows, or the first. simulated:
+        the columns with simulated intervals. units: the smallest meaningful difference by column without intervals.
+        unknown: by column, the rows that print as `unknown`."""
         shown = _shortened(answer, bounds, most_rows)
         heads, rows, numeric = _cells(*shown, level, simulated, units or {}, unknown=unknown or {})
         limits = [place + 1 + before for before, place in enumerate(_enclosed(answer, bounds))]
@@ -62,7 +62,7 @@ class Cells:
         return cls(heads, rows, numeric, len(answer) - len(rows), frozenset(limits), drawn)
 
     def headed(self, head: str, cell: str) -> Cells:
-        """With one more column in front, the same cell in all rows."""
+        """Return the table with another column in front, with the same cell in all rows."""
         rows = [[cell, *row] for row in self.rows]
         spans = tuple(Span(span.place + 1, span.values, span.low, span.high) for span in self.spans)
         limits = frozenset(place + 1 for place in self.limits)
@@ -72,7 +72,7 @@ class Cells:
 def _spans(
     answer: Answer, bounds: Mapping[str, Bounds], rows: int
 ) -> list[tuple[list[float | None], list[float], list[float]] | None]:
-    """For each output with intervals its values and their ends, in so many rows; None where it is no number."""
+    """Return, for each output with intervals, the values and ends of the first rows; None if it is not numeric."""
     spans: list[tuple[list[float | None], list[float], list[float]] | None] = []
     for place in _enclosed(answer, bounds):
         if not answer.types[place].numeric:
@@ -86,12 +86,12 @@ def _spans(
 
 
 def _enclosed(answer: Answer, bounds: Mapping[str, Bounds]) -> list[int]:
-    """The places of the outputs that have intervals."""
+    """Return the places of the outputs that have intervals."""
     return [place for place, name in enumerate(answer.names) if name in bounds]
 
 
 def text_table(cells: Cells, more: str = "({} more rows in .df)") -> str:
-    """A boxed table. more: says where the rows are that are left out."""
+    """Format a boxed table. more: where to find the rows that are left out."""
     widths = [max([len(head), *(len(row[i]) for row in cells.rows)]) for i, head in enumerate(cells.heads)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
@@ -106,7 +106,7 @@ def text_table(cells: Cells, more: str = "({} more rows in .df)") -> str:
 
 
 def _shortened(answer: Answer, bounds: Mapping[str, Bounds], most: int | None) -> tuple[Answer, Mapping[str, Bounds]]:
-    """The first rows, and their intervals: those of all, or of at least so many."""
+    """Return the first rows and their intervals; `bounds` may cover more rows."""
     if most is None or len(answer) <= most:
         return answer, bounds
     return answer.at(np.arange(most)), {name: (low[:most], high[:most]) for name, (low, high) in bounds.items()}
@@ -142,7 +142,7 @@ def _cells(
 
 
 def names_of_ends(names: Sequence[str], enclosed: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """`n_low` and `n_high` for each `n` that has intervals; with underscores more where a column has that name."""
+    """Return `n_low` and `n_high` for each `n` with intervals; with more underscores if a column has that name."""
     taken = set(names)
     ends = {}
     for name in names:

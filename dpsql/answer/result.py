@@ -1,4 +1,4 @@
-"""The answer as a user sees it: noisy rows, their noise intervals, what they cost. Holds released values only."""
+"""The answer of a query: noisy rows, their noise intervals, their cost. Holds released values only."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 _MOST_ROWS_SHOWN = 60
 
 MADE_UP = "made up"
-"""What the cells of a heading's column say."""
+"""Cell text of the column `_heading`."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(BaseResult):
-    """A private answer. Immutable; prints as a table with 95 % noise intervals and a line on what it cost.
+    """A private answer. Immutable; prints as a table with 95 % noise intervals and a line on its cost.
 
-    `.df` is a plain DataFrame of the noisy values, `.intervals()` where the exact ones lie, `.loss` the (epsilon,
-    delta) charged, `.explanation` how it was made, `.warnings` what to be aware of.
+    `.df` is a DataFrame of the noisy values, `.intervals()` are the noise intervals of the exact ones, `.loss` is the
+    (epsilon, delta) charged, `.explanation` describes the steps, `.warnings` are the caveats.
     """
 
     _answer: Answer
@@ -55,15 +55,15 @@ class Result(BaseResult):
     footer: str
     warnings: tuple[str, ...]
     replayed: bool = False
-    """The query was answered before: these are the same numbers again, at no further cost."""
+    """The answer is a cached one: the same numbers as before, at no further cost."""
     answers: tuple[Result, ...] = ()
-    """The answers of the releases of a query of several steps."""
+    """The answers of the releases of a multi-step query."""
     _heading: str = ""
-    """The head of a column in front that every form but `.df`, iteration and `.item()` has: the rows are made up."""
+    """Name of an extra first column in every form but `.df`, iteration and `.item()`: the rows are synthetic."""
 
     @property
     def loss(self) -> Cost:
-        """What the answer cost when it was drawn, as exact fractions `.epsilon` (None where it was paid by rho and has
+        """The cost of the answer when it was drawn, as exact fractions `.epsilon` (None if it was paid in rho and has
         none), `.delta` and `.rho`."""
         return self._release.cost
 
@@ -74,8 +74,8 @@ class Result(BaseResult):
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """The clip bounds that the query chose itself, by the column's name, with its table's (`orders.total`) where
-        two tables have one of that name; empty where they are declared."""
+        """The clip bounds that the query chose itself, by column name, qualified by the table (`orders.total`) if two
+        tables have a column of that name; empty if bounds are declared."""
         names = [each.column.name for each in self._release.bounds]
         ranges = {}
         for name, each in zip(names, self._release.bounds, strict=True):
@@ -85,7 +85,7 @@ class Result(BaseResult):
 
     @property
     def explanation(self) -> Explanation:
-        """What was done and at what cost, as `explain` says before the run."""
+        """The steps of the query and their costs, as `explain` returns before the run."""
         from dpsql.answer.explain import Explanation  # most answers are not explained
 
         return Explanation(self._release)
@@ -100,7 +100,7 @@ class Result(BaseResult):
             yield name, frame_column(kind, vector)
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
-        """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
+        """Return the noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
         return pd.DataFrame(self._with_limits(self._bounds(level) if intervals else {}))
 
     def _with_limits(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
@@ -113,21 +113,21 @@ class Result(BaseResult):
         return columns
 
     def __getitem__(self, name: str) -> pd.Series:
-        """The noisy values of one column. Raises InvalidArgument for a name that it does not have."""
+        """The noisy values of one column. Raises InvalidArgument for an unknown name."""
         if name not in self._answer.names:
             near = did_you_mean(name, self._answer.names) if isinstance(name, str) else ""
             raise InvalidArgument(f"the answer has no column {as_written(name)}.{near}")
         return self.df[name]
 
     def _export_columns(self, level: float | None) -> list[Column]:
-        """The columns as they travel, with the ends of intervals at a level, or without."""
+        """Return the columns to export, with the ends of their intervals at a level, or without intervals for None."""
         columns = self._value_columns(level)
         if not self._heading:
             return columns
         return [type(columns[0])(self._heading, Type.TEXT, [MADE_UP] * len(self)), *columns]
 
     def _value_columns(self, level: float | None) -> list[Column]:
-        from dpsql.answer.export_formats import columns_of  # most answers stay where they are
+        from dpsql.answer.export_formats import columns_of  # most answers are not exported
 
         answer, bounds = self._answer, {} if level is None else self._bounds(level)
         cells = [python_values(*each) for each in zip(answer.types, answer.vectors, strict=True)]
@@ -136,10 +136,10 @@ class Result(BaseResult):
         return columns_of(answer.names, answer.types, cells, ends)
 
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Where the exact answers lie: the keys, and for each aggregate `age` columns age_low and age_high.
+        """Return the intervals of the exact answers: the keys, and for each aggregate `age` columns age_low, age_high.
 
         Each cell is covered with probability `level`, given that its row is shown; with `simultaneous`, all cells of a
-        column at once. A group that has only just passed its threshold may so be of a single row.
+        column at once. A group just above its threshold may therefore have a single row.
         """
         bounds = self._bounds(level, simultaneous=simultaneous)
         columns: dict[str, Any] = {}
@@ -152,21 +152,21 @@ class Result(BaseResult):
         return pd.DataFrame(columns)
 
     def _plot_parts(self, level: float) -> tuple[list[Column], list[Panel]]:
-        """The columns that say which group a row is, and those of numbers with noise."""
+        """Return the key columns, and the panels of noisy numbers."""
         from dpsql.answer.plot import parts  # as above
 
         ends = {name: (low.tolist(), high.tolist()) for name, (low, high) in self._bounds(level).items()}
         return parts(self._value_columns(None), self._answer.noisy, ends)
 
     def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
-        """All rows as they print, or the first."""
+        """Return all rows, or the first ones, formatted as for printing."""
         bounds, simulated = self._bounds(level, first=most_rows), self._simulated(level)
         marks: dict[str, Any] = {"simulated": simulated, "units": self._units, "unknown": self._unknown(bounds)}
         cells = Cells.of(self._printed, bounds, level, most_rows=most_rows, **marks)
         return cells.headed(self._heading, MADE_UP) if self._heading else cells
 
     def _unknown(self, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
-        """The rows of averages and medians that the noise leaves open, by output."""
+        """Return the rows, by output, of averages and medians that the noise leaves open."""
         found = unknown_averages(self._ranges, bounds)
         return found | unknown_medians(self._release, self._released, self._answer) if self._release.draws else found
 
@@ -177,16 +177,16 @@ class Result(BaseResult):
 
     @property
     def _printed(self) -> Answer:
-        """The answer as it prints: noisy columns without intervals have few digits."""
+        """The answer as printed: noisy columns without intervals have few digits."""
         return self._answer
 
     def _simulated(self, _level: float) -> frozenset[str]:
-        """The columns whose intervals are of noise that was drawn anew, at a level: none of one release."""
+        """Return the columns whose intervals at a level are simulated: none for a single release."""
         return frozenset()
 
     @cached_property
     def _units(self) -> dict[str, float]:
-        """By column of selected values, the smallest difference that their rank error leaves meaningful."""
+        """By column of selected values, the smallest difference that is meaningful despite the rank error."""
         return selection_units(self._release, self._released, self._answer) if self._release.draws else {}
 
     @cached_property
@@ -194,7 +194,7 @@ class Result(BaseResult):
         return {}
 
     def _bounds(self, level: float, *, simultaneous: bool = False, first: int | None = None) -> dict[str, Bounds]:
-        """The intervals by output, of all rows, or at least of the first; sought once."""
+        """Return the intervals by output, of all rows or at least of the first ones; cached."""
         wanted, of_all = ((checked_level(level), simultaneous, rows) for rows in (first, None))
         if of_all in self._found:
             return self._found[of_all]
@@ -203,10 +203,10 @@ class Result(BaseResult):
         return self._found[wanted]
 
     def _sought(self, level: float, *, simultaneous: bool, first: int | None) -> dict[str, Bounds]:
-        if all(expr is None for expr in self._answer.exprs):  # rows of a later stage, which are no released groups
+        if all(expr is None for expr in self._answer.exprs):  # rows of a later stage are not released groups
             return {}
         given, released, groups = self._answer.given, self._released, self._answer.groups[:first]
-        if simultaneous:  # those of all groups hold at once, and so those of any that were chosen
+        if simultaneous:  # intervals for all groups hold at once, and therefore for any selection of groups
             level, given = self._release.for_all(level, released.groups), replace(given, ranked=())
         if len(self._release.sections) == 1 and not self._release.told.levels:  # levels are rounded together
             released, groups = released.at(groups), np.arange(len(groups))
@@ -220,7 +220,7 @@ class Result(BaseResult):
         return ends
 
     def item(self) -> Any:
-        """The one value of a one-row, one-column answer, of the kind that its text asks for; None for NULL."""
+        """Return the value of a one-row, one-column answer, of the type that the query asks for; None for NULL."""
         if len(self) != 1 or len(self._answer.names) != 1:
             raise InvalidArgument(
                 f"item() is for an answer of one row and one column; this has {len(self)} rows and "
@@ -236,12 +236,12 @@ class Result(BaseResult):
         return iter(zip(*columns, strict=True))
 
     def _table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
-        """The table with its intervals."""
+        """Return the table with its intervals."""
         return text_table(self._text_cells(level, most_rows=most_rows))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The lines below the table: hidden groups, how far off drawn values are, warnings, and what was spent."""
+        """The lines below the table: hidden groups, errors of selected values, warnings, and the cost."""
         groups = (f"{len(self)} groups; {self._hidden()}",) if self._release.hides else ()
         left_out = self._release.once(uncounted_rows)
         return (
@@ -268,14 +268,14 @@ class Result(BaseResult):
         return unknown_line(self._release, self._answer, self._unknown(self._bounds(0.95)))
 
     def _hidden(self) -> str:
-        """How likely small groups are shown: at about the threshold, and at twice that size."""
+        """Say how likely small groups are shown: at about the threshold, and at twice that size."""
         selection = self._release.selection
         near = selection.half
         chances = [self._release.chance_shown(size) for size in (near, 2 * near)]
         return hidden_groups(near, chances, unit_of(self._release), selection.word)
 
     def _drawn(self) -> Iterator[str]:
-        """MEDIAN, MIN, MAX and the like have no interval of noise: what is known is how many rows they are off."""
+        """Yield the rank errors of MEDIAN, MIN, MAX and the like, which have no noise interval."""
         for draw in self._release.draws:
             off = far_off(self._release, draw, self._released)
             if off is not None and not is_meaningless(self._release, draw):
@@ -283,13 +283,13 @@ class Result(BaseResult):
                 yield f"{names}: no interval; {far_off_in_words(off)}"
 
     def _silent(self) -> Iterator[str]:
-        """Nor have values that are computed of several noisy ones."""
+        """Yield the line on values computed from several noisy ones, which have no interval either."""
         names = without_interval(self._release, self._answer)
         if names:
             yield f"{', '.join(names)}: no interval"
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
-        """The table with its intervals and the privacy line, as it prints."""
+        """Return the table with its intervals and the privacy line, as printed."""
         return "\n".join([self._table_text(most_rows=most_rows, level=level), *self.notes])
 
     def __repr__(self) -> str:
@@ -300,7 +300,7 @@ class Result(BaseResult):
 
 
 def checked_level(level: float) -> float:
-    """A level of intervals. Raises InvalidArgument."""
+    """Return a valid level of intervals. Raises InvalidArgument."""
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise InvalidArgument(f"level must lie between 0 and 1, got {as_written(level)}.")
     return level
@@ -309,10 +309,10 @@ def checked_level(level: float) -> float:
 def result_of(
     settled: Release, released: ReleasedValues, footer: str, *, notes: tuple[str, ...] = (), replayed: bool = False
 ) -> Result:
-    """What the query does with released values, and the words below the table; the release has its bounds."""
+    """Build the result of a query from released values, with its notes; the release has its bounds."""
     rows = finish(settled, released)
     if settled.query.stages:
-        from dpsql.release.output.stages import run_stages  # most questions have no SELECT over an answer
+        from dpsql.release.output.stages import run_stages  # most queries have no SELECT over an answer
 
         rows = run_stages(settled, rows)
     chosen = unread_choices(settled, released, rows)
@@ -323,7 +323,7 @@ def result_of(
 
 
 def rendered(result: Result) -> tuple[dict[str, Any], str, str]:
-    """An answer in all its forms, with one look at its intervals: the columns of a frame, text and HTML."""
+    """Return an answer in all its forms, computing intervals once: the columns of a frame, text and HTML."""
     bounds = result._bounds(0.95)
     cells = result._text_cells(0.95, most_rows=_MOST_ROWS_SHOWN)
     return result._with_limits(bounds), text_table(cells), html_table(cells, result.notes)

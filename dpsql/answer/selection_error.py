@@ -1,4 +1,4 @@
-"""How far off values that are drawn may be: in rows, and by what a grid that is too coarse hides."""
+"""Errors of selected values: in rows, and by the spacing of a coarse grid of candidates."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dpsql.schema.columns import Type
 
 _LEVEL = 0.95
 _FINE = 1e-5
-"""Candidates closer together than this share of their range leave no error that a reader could act on."""
+"""Candidates closer together than this share of their range cause no error that a reader could act on."""
 _SHARE = 0.01
-"""The rank error as a share of the rows, where no count tells how many rows there are."""
+"""The rank error as a share of the rows, if no count of the rows is available."""
 
 
 def asked_of(release: Release, draw: Draw) -> tuple[Aggregation, ...]:
-    """The aggregations that a draw gives."""
+    """Return the aggregations that use the values of a draw."""
     pairs = zip(release.query.plan.aggregations, release.estimates, strict=True)
     return tuple(each for each, estimate in pairs if estimate.chosen and estimate.chosen.place in draw.places)
 
 
 def drawn(release: Release, draw: Draw, price: Price, plain: QueryWording) -> PrivateSelection:
-    """What is said of a draw."""
+    """Describe a draw."""
     of = asked_of(release, draw)
     asked = tuple(plain.aggregation(each) for each in of)
     off, rows = far_off(release, draw), draw.rows_off(_LEVEL)
@@ -39,8 +39,8 @@ def drawn(release: Release, draw: Draw, price: Price, plain: QueryWording) -> Pr
 
 
 def far_off(release: Release, draw: Draw, released: ReleasedValues | None = None) -> SelectionError | None:
-    """How far off a drawn value may be, whatever the data are, and where not all values can be drawn how far apart
-    those are (near what was `released`); None of one that is exact."""
+    """Return the error bound of a selected value, which holds for any data, with the spacing of the candidates (near
+    the `released` ones) if not all values are candidates; None if the value is exact."""
     if draw.mechanism == EXACT:
         return None
     chosen = (each.chosen for each in release.estimates)
@@ -57,18 +57,18 @@ def far_off(release: Release, draw: Draw, released: ReleasedValues | None = None
 
 
 def is_meaningless(release: Release, draw: Draw) -> bool:
-    """Tell if all values of a draw are NULL since no bounds were found for them."""
+    """Return whether all values of a draw are NULL because no bounds were found for them."""
     places = {place for place, each in enumerate(release.estimates) if each.chosen and each.chosen.place in draw.places}
     return places <= release.meaningless
 
 
 def _gaps(partial: list[ChosenPoint], released: ReleasedValues | None) -> Gaps | None:
-    """How far apart points are, next to the drawn ones where those are given; None where every value of the range is a
-    point. The right value may lie anywhere up to the next point, whatever rows say."""
+    """Return the spacing of candidates, near the released ones if given; None if every value of the range is a
+    candidate. The right value may lie anywhere up to the next candidate, whatever the rank error is."""
     found = [_distances(each, released) for each in partial]
     least, most = min(float(each.min()) for each in found), max(float(each.max()) for each in found)
     kind = partial[0].kind
-    if not most or (kind is Type.INTEGER and most <= 1):  # one value, or each whole number is one
+    if not most or (kind is Type.INTEGER and most <= 1):  # one value, or all whole numbers are candidates
         return None
     if all(each.among is not None and most < _FINE * _range_width(each) for each in partial):
         return None
@@ -77,7 +77,7 @@ def _gaps(partial: list[ChosenPoint], released: ReleasedValues | None) -> Gaps |
 
 
 def _distances(chosen: ChosenPoint, released: ReleasedValues | None) -> NDArray[np.float64]:
-    """Distances to the next points, of those that were drawn or else of all."""
+    """Return the distances to the next candidates, from the selected ones or else from all."""
     if chosen.among is not None:
         return np.array([chosen.among.apart])
     if chosen.points is None:
@@ -94,8 +94,8 @@ def _distances(chosen: ChosenPoint, released: ReleasedValues | None) -> NDArray[
 
 
 def selection_units(release: Release, released: ReleasedValues, answer: Answer) -> dict[str, float]:
-    """For each output that is a selected number, the difference in values that its rank error may hide: its share of
-    the rows, times the values or their range, whichever is smaller. Only how many digits are shown depends on it."""
+    """Return, for each output that is a selected number, the difference in values that its rank error may hide: its
+    share of the rows, times the values or their range, whichever is smaller. Used only to choose the digits shown."""
     units = {}
     for name, kind, expr, vector in zip(answer.names, answer.types, answer.exprs, answer.vectors, strict=True):
         place = expr.index - len(release.query.plan.keys) if isinstance(expr, Slot) else -1
@@ -112,13 +112,13 @@ def selection_units(release: Release, released: ReleasedValues, answer: Answer) 
 
 
 def _range_width(chosen: ChosenPoint) -> float:
-    """The distance between the lowest and the highest point."""
+    """Return the distance between the lowest and the highest candidate."""
     points = chosen.points or chosen.among
     return float(chosen.step * chosen.most) if points is None else float(points.upper) - float(points.lower)
 
 
 def _rank_share(release: Release, released: ReleasedValues, draw: Draw) -> float:
-    """The rank error as a share of the rows of a typical group, as far as a noisy count of all rows tells."""
+    """Return the rank error as a share of the rows of a typical group, by a noisy count of all rows if there is one."""
     for aggregation, each in zip(release.query.plan.aggregations, release.estimates, strict=True):
         if each.kind.counts and aggregation.argument is None and each.count is not None and released.groups:
             rows = max(1, draw.rows_off(_LEVEL))

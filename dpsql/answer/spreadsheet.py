@@ -1,4 +1,4 @@
-"""Answers as workbooks of spreadsheets: Office Open XML (ECMA-376), the few parts that every program reads."""
+"""Answers as spreadsheet workbooks: Office Open XML (ECMA-376), limited to the few parts that every program reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 _PLAIN, _DATE, _TIMESTAMP, _BOLD = range(4)
 _FIRST_DAY = datetime(1899, 12, 30)
 _FIRST_TRUE_DATE = datetime(1900, 3, 1)
-"""Days before it have other numbers in Excel, which takes 1900 for a leap year."""
+"""Excel numbers earlier days differently, since it takes 1900 for a leap year."""
 _MOST_TEXT = 32_767
 
 _STYLES = (
@@ -38,7 +38,7 @@ _STYLES = (
 
 
 def as_workbook(columns: Sequence[Column], notes: Sequence[str]) -> bytes:
-    """A workbook of two sheets: the columns with their names in the first row, and the lines below the answer."""
+    """Return a workbook of two sheets: columns with their names in the first row, and the lines below the answer."""
     rows = [[_text(each.name, _BOLD) for each in columns]]
     rows += [[_cell(cell) for cell in row] for row in zip(*(each.cells for each in columns), strict=True)]
     sheets = {"answer": rows, "notes": [[_text(note)] for note in notes]}
@@ -73,7 +73,7 @@ def as_workbook(columns: Sequence[Column], notes: Sequence[str]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
         for name, text in parts.items():
-            part = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # of one age, so equal answers give equal bytes
+            part = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # fixed time, so that equal answers give equal bytes
             file.writestr(part, (_HEAD + text).encode(), zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
@@ -87,7 +87,7 @@ def _relation(name: str, kind: str, target: str) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A cell: empty for NULL, a text for what a spreadsheet has no number for. Texts are never read as formulas."""
+    """Return a cell: empty for NULL, text if a spreadsheet has no such number. Texts are never read as formulas."""
     if value is None:
         return "<c/>"
     if isinstance(value, bool):

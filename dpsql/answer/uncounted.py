@@ -1,5 +1,5 @@
-"""Rows that are in no group: those whose value of a key is none of the declared ones. A public fact, by the declaration
-alone: it is said whether there are such rows or not."""
+"""Rows that are in no group, because their key is none of the declared values. The note follows from the declaration,
+which is public, whether or not there are such rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.release.release import Release
 
 
 def uncounted_rows(release: Release) -> str:
-    """Which rows are left out, or counted as NULL, by declared lists of keys; "" where all rows are counted as they
+    """Describe the rows that declared lists of keys leave out or count as NULL; "" if all rows are counted as they
     are."""
     if not stability(release.query.plan.input).by_unit:  # public rows
         return ""

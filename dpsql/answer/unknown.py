@@ -1,7 +1,7 @@
-"""Averages and medians of which the noise leaves everything open: they print as `unknown`.
+"""Averages and medians that the noise leaves entirely open: they print as `unknown`.
 
-An average of a group that may be empty is the middle of its bounds, and its interval is the whole declared range. Who
-reads the number alone is misled. Post-processing: the intervals and noisy counts are released.
+An average of a group that may be empty is the middle of its bounds, and its interval is the whole declared range. The
+number without its interval would mislead. Post-processing: the intervals and noisy counts are released.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Ranges = Mapping[str, tuple[float, float]]
 
 
 def ranges_of_averages(release: Release, answer: Answer) -> dict[str, tuple[float, float]]:
-    """The declared ranges of the outputs that are averages."""
+    """Return the declared ranges of the outputs that are averages."""
     ranges = {}
     for name, expr in zip(answer.names, answer.exprs, strict=True):
         each = _estimate(release, expr)
@@ -36,7 +36,7 @@ def ranges_of_averages(release: Release, answer: Answer) -> dict[str, tuple[floa
 
 
 def unknown_averages(ranges: Ranges, bounds: Mapping[str, Bounds]) -> dict[str, Bools]:
-    """The rows of averages whose interval is their whole range, by output; only outputs that have some."""
+    """Return the rows of averages whose interval is their whole range, by output; only outputs that have some."""
     marks = {}
     for name, (low, high) in ranges.items():
         if name in bounds and low < high:
@@ -47,7 +47,7 @@ def unknown_averages(ranges: Ranges, bounds: Mapping[str, Bounds]) -> dict[str, 
 
 
 def unknown_medians(release: Release, released: ReleasedValues, answer: Answer) -> dict[str, Bools]:
-    """The rows of medians and quantiles that may be off by as many rows as a noisy count says that there are."""
+    """Return the rows of medians and quantiles whose rank error is at least the noisy number of rows, by output."""
     marks = {}
     for name, expr in zip(answer.names, answer.exprs, strict=True):
         each = _estimate(release, expr)
@@ -59,7 +59,7 @@ def unknown_medians(release: Release, released: ReleasedValues, answer: Answer) 
 
 
 def unknown_line(release: Release, answer: Answer, unknown: Mapping[str, Bools]) -> str:
-    """What `unknown` means, and what to write where it stands in a group of NULL; "" where nothing is unknown."""
+    """Explain `unknown`, and how to leave out unknown groups of NULL; "" if nothing is unknown."""
     if not unknown:
         return ""
     rows = np.logical_or.reduce(list(unknown.values()))
@@ -73,7 +73,7 @@ def unknown_line(release: Release, answer: Answer, unknown: Mapping[str, Bools])
 
 
 def _columns_of_null_groups(release: Release, answer: Answer, rows: Bools) -> Iterator[str]:
-    """The columns that may hold NULL, of keys that are NULL in some of these rows."""
+    """Yield the nullable columns in keys that are NULL in some of these rows."""
     known = known_of(release.query.plan.input)
     for vector, expr in zip(answer.vectors, answer.exprs, strict=True):
         if not isinstance(expr, Slot) or not 0 <= expr.index < len(release.query.plan.keys):
@@ -84,7 +84,7 @@ def _columns_of_null_groups(release: Release, answer: Answer, rows: Bools) -> It
 
 
 def _estimate(release: Release, expr: Expr | None) -> Estimate | None:
-    """The aggregate that an output is."""
+    """Return the aggregate that an output is, if any."""
     place = expr.index - len(release.query.plan.keys) if isinstance(expr, Slot) else -1
     return (
         release.estimates[place] if 0 <= place < len(release.estimates) and place not in release.meaningless else None
@@ -92,7 +92,7 @@ def _estimate(release: Release, expr: Expr | None) -> Estimate | None:
 
 
 def _draw_of(release: Release, each: Estimate) -> Draw | None:
-    """The draw of a value in the middle of others; None of extremes and of other aggregates."""
+    """Return the draw of a quantile; None for extremes and other aggregates."""
     if each.chosen is None or not each.kind.ranked:
         return None
     draws = (draw for draw in release.draws if each.chosen is not None and each.chosen.place in draw.places)
@@ -100,7 +100,7 @@ def _draw_of(release: Release, each: Estimate) -> Draw | None:
 
 
 def _counts(release: Release, released: ReleasedValues, expr: Expr | None) -> NDArray[np.float64] | None:
-    """A noisy count of all rows of each group, or of those that a value is drawn from."""
+    """Return a noisy count, by group, of all rows or of the rows that a value is selected from."""
     assert isinstance(expr, Slot)  # it has an estimate
     aggregations = release.query.plan.aggregations
     chosen = aggregations[expr.index - len(release.query.plan.keys)].argument

@@ -1,4 +1,4 @@
-"""The values of answers and the ends of their intervals, as columns of pandas frames and as Python's own values."""
+"""Values of answers and ends of their intervals, as columns of pandas frames and as Python values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT: Any = pd.api.types.pandas_dtype("str")
 
 
 def frame_column(kind: Type, vector: Vector) -> Any:
-    """An array for a frame, of NumPy's or of pandas' own."""
+    """Return an array for a frame, of NumPy or of pandas."""
     values, valid = vector.values, vector.valid
     missing = valid is not None and not valid.all()
     if kind is Type.TEXT:
@@ -32,14 +32,14 @@ def frame_column(kind: Type, vector: Vector) -> Any:
 
 
 def _moments(kind: Type, values: Array) -> Array:
-    """Dates as datetime64[s], since a frame has no dtype for days; timestamps as datetime64[us]."""
+    """Return dates as datetime64[s], since pandas has no dtype for days, and timestamps as datetime64[us]."""
     if kind is Type.DATE:
         return values.astype("datetime64[D]").astype("datetime64[s]")
     return values.astype("datetime64[us]")
 
 
 def frame_limits(kind: Type, bounds: Bounds) -> tuple[Array, Array]:
-    """The ends of intervals in the dtype of what they enclose, rounded outward, and held within the calendar."""
+    """Return the ends of intervals in the dtype of their values, rounded outward, and clamped to the calendar."""
     if not kind.temporal:
         return bounds
     low, high = whole_limits(kind, bounds)
@@ -47,7 +47,7 @@ def frame_limits(kind: Type, bounds: Bounds) -> tuple[Array, Array]:
 
 
 def python_limits(kind: Type, bounds: Bounds) -> tuple[list[Any], list[Any]]:
-    """The ends of intervals as Python's own values; of counts whole where they are."""
+    """Return the ends of intervals as Python values; whole ends of counts as integers."""
     if kind.temporal:
         show = date_of if kind is Type.DATE else timestamp_of
         low, high = whole_limits(kind, bounds)
@@ -61,7 +61,7 @@ def python_limits(kind: Type, bounds: Bounds) -> tuple[list[Any], list[Any]]:
 
 def python_values(kind: Type, vector: Vector) -> list[Any]:
     cells: list[Any] = vector.values.tolist()
-    if vector.valid is not None:  # what stands below NULL is nothing that could be shown
+    if vector.valid is not None:  # the values under NULL are arbitrary
         cells = [cell if present else None for cell, present in zip(cells, vector.valid, strict=True)]
     if not kind.temporal:
         return cells

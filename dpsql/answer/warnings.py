@@ -1,4 +1,4 @@
-"""Warnings that cost nothing: what a reader of an answer should be aware of, from public facts and released values."""
+"""Warnings for readers of an answer, from public facts and released values: they cost nothing."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LARGE_EPSILON = Fraction(10)
 LARGE_DELTA = Fraction(1, 1000)
 LEVEL = 0.95
 FEW = 30
-"""People of whom an answer is said to be of few."""
+"""An answer about fewer people gets a note."""
 _MANY = 8
 
 
 def warnings_of(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> tuple[str, ...]:
-    """Short sentences, most important first; empty when there is nothing to say."""
+    """Return short sentences, most important first; empty without warnings."""
     sentences = []
     if not release.cost.free and (release.cost.epsilon or release.allowed.pure) > LARGE_EPSILON:
         sentences.append("epsilon above 10 protects little: one person can change the odds of an answer e^10 times.")
@@ -52,7 +52,7 @@ def warnings_of(release: Release, released: ReleasedValues, shown: NDArray[np.in
 
 
 def _has_durations(release: Release) -> bool:
-    """Tell if a timestamp is read below: only then one can be less another."""
+    """Return whether the query reads a timestamp: otherwise no difference of timestamps occurs."""
     columns = (column for scan in scans_of(release.query.plan.input) for column in scan.table.columns)
     return any(column.type.temporal for column in columns)
 
@@ -64,7 +64,7 @@ def _unit_note(release: Release) -> str:
 
 
 def _large_delta(release: Release) -> str:
-    """A delta is the chance that the promise does not hold for somebody: it has to be small beside 1 / people."""
+    """Warn of a large delta, the chance that the guarantee fails for somebody: it must be small beside 1 / people."""
     delta = release.cost.delta
     known = max((scan.table.people or 0 for scan in scans_of(release.query.plan.input)), default=0)
     if known and delta * known > 1:
@@ -78,7 +78,7 @@ def _large_delta(release: Release) -> str:
 
 
 def _of_few(release: Release, released: ReleasedValues, shown: NDArray[np.int64]) -> str:
-    """The note on groups that surely have rows, and probably of fewer than `FEW` people."""
+    """Return the note on groups that surely have rows, and probably fewer than `FEW` people."""
     if not released.groups or release.query.stages or len(release.sections) != 1:
         return ""
     counted = _counts_of_all_rows(release)
@@ -91,8 +91,8 @@ def _of_few(release: Release, released: ReleasedValues, shown: NDArray[np.int64]
 
 
 def _counts_of_all_rows(release: Release) -> set[int | None]:
-    """The features that count all rows or people of a group. Other counts are small in large groups, too: those of
-    different values, of rows under FILTER, and of values that are not NULL."""
+    """Return the features that count all rows or people of a group. Other counts may be small in large groups: of
+    distinct values, of rows under FILTER, and of values that are not NULL."""
     pairs = zip(release.query.plan.aggregations, release.estimates, strict=True)
     known = known_of(release.query.plan.input)
     return {
@@ -103,7 +103,7 @@ def _counts_of_all_rows(release: Release) -> set[int | None]:
 
 
 def unread_choices(release: Release, released: ReleasedValues, answer: Answer) -> tuple[str, ...]:
-    """What intervals do not know of: rows that were chosen by noisy values in another way than they can take in."""
+    """Warn that rows were chosen by noisy values in a way that the intervals do not account for."""
     if not answer.given.unread or not released.groups:
         return ()
     one = of_one_level(release)
@@ -128,7 +128,7 @@ def unread_choices(release: Release, released: ReleasedValues, answer: Answer) -
 
 
 def too_large(answer: Answer) -> tuple[str, ...]:
-    """What a SELECT over an answer could not compute with."""
+    """Warn of numbers that were too large for a SELECT over an answer."""
     if not answer.too_large:
         return ()
     names = ", ".join(sorted(answer.too_large))
@@ -136,7 +136,7 @@ def too_large(answer: Answer) -> tuple[str, ...]:
 
 
 def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
-    """The outputs that are made of noisy values, and have no interval. (Of values that were drawn there is a line.)"""
+    """Return the outputs that are computed from noisy values and have no interval. (Selected values have a line.)"""
     one, names = of_one_level(release), []
     for name, kind, expr in zip(answer.names, answer.types, answer.exprs, strict=True):
         silent = _in_words(expr) if kind is Type.TEXT else kind.ordered_number and not _speaks(one, expr)
@@ -146,14 +146,14 @@ def without_interval(release: Release, answer: Answer) -> tuple[str, ...]:
 
 
 def _in_words(expr: Expr | None) -> bool:
-    """Whether it is a text that is made of noisy numbers, like HISTOGRAM, and does not show intervals itself."""
+    """Return whether an expression is text made from noisy numbers, like HISTOGRAM, without intervals in it."""
     parts = [] if expr is None else list(walk(expr))
     told = any(isinstance(part, IntervalEnd | Report) for part in parts)
     return not told and any(isinstance(part, Slot) and part.type.numeric for part in parts)
 
 
 def _speaks(one: Release, expr: Expr | None) -> bool:
-    """Whether there is an interval, or it is the end of one, or all its chance is in what was drawn."""
+    """Return whether there is an interval, or the value is the end of one, or only drawn values make it random."""
     if expr is None:
         return False
     told = any(isinstance(part, IntervalEnd | Report) for part in walk(expr))
@@ -161,8 +161,8 @@ def _speaks(one: Release, expr: Expr | None) -> bool:
 
 
 def _drowned(release: Release, released: ReleasedValues, shown: NDArray[np.int64], *, sums: bool = False) -> bool:
-    """Whether a count is smaller than its noise; with `sums`, a sum of what cannot be negative. Of levels that were
-    asked for apart, and may have a group that nobody asked for, those that are shown."""
+    """Return whether a count is smaller than its noise; with `sums`, a sum that cannot be negative. Only the shown
+    groups count if levels were requested separately and may contain groups that nobody requested."""
     if not released.groups:
         return False
     rows: NDArray[np.int64] | slice = shown if release.query.plan.apart else slice(None)
@@ -174,7 +174,7 @@ def _drowned(release: Release, released: ReleasedValues, shown: NDArray[np.int64
 
 
 def _widths_of_sums(release: Release) -> list[tuple[Estimate, Floats]]:
-    """The sums of what is never negative, with their half-widths in each group of the levels, or of any group."""
+    """Return the sums that are never negative, with their half-widths in each group of the levels, or in any group."""
     groups = max(rows.stop or 1 for _, rows in release.sections)
     known = [each for place, each in enumerate(release.estimates) if place not in release.meaningless]
     sums = [each for each in known if each.kind.linear and each.sum is not None]
@@ -182,7 +182,7 @@ def _widths_of_sums(release: Release) -> list[tuple[Estimate, Floats]]:
 
 
 def _widths_of_counts(release: Release) -> list[tuple[int, Floats]]:
-    """The features that are counts, with their half-widths: in each group of the levels, or of any group."""
+    """Return the features that are counts, with their half-widths in each group of the levels, or in any group."""
     groups = max(rows.stop or 1 for _, rows in release.sections)
     counts = {each.count: each for each in release.estimates if each.kind.counts}
     return [
