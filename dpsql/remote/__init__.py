@@ -1,1 +1,1 @@
-"""Questions over a connection: a server that holds the data, and a client that holds none."""
+"""Queries over a connection: a server that holds the data, and a client without data."""

@@ -1,4 +1,4 @@
-"""Answers and explanations as a server sends them: what a library's hold, without what they were made of."""
+"""Answers and explanations received from a server: the interface of local ones, without the release behind them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dpsql.remote.facts import cost_of, number_of, remaining_of
 from dpsql.schema.columns import Type
 
 if TYPE_CHECKING:
-    import pandas as pd  # which pages of a server do without
+    import pandas as pd  # the server's pages do without pandas
 
 _MOST_ROWS_SHOWN = 60
 
 
 class RemoteExplanation(BaseExplanation):
-    """How a query is answered: prints as a few lines; `.to_dict()` for machines."""
+    """How a query is answered: prints as a few lines; `.to_dict()` returns a dictionary."""
 
     def __init__(self, said: Mapping[str, Any], *, with_budget: bool = True) -> None:
         self._said = said
@@ -50,8 +50,8 @@ class RemoteExplanation(BaseExplanation):
 
 
 class RemoteResult(BaseResult):
-    """A private answer, with the attributes and methods of `Result`. Its intervals are those of level 0.95, each by
-    itself."""
+    """A private answer, with the attributes and methods of `Result`. Its intervals have the level 0.95 and are not
+    simultaneous."""
 
     def __init__(self, said: Mapping[str, Any], explain: Callable[[], RemoteExplanation]) -> None:
         self._said, self._explain = said, explain
@@ -64,7 +64,7 @@ class RemoteResult(BaseResult):
         self.warnings = tuple(map(str, said["warnings"]))
         self.replayed = bool(said["replayed"])
         self.answers = answers_of(said)
-        """Of a statement of several steps, those of its releases; else none."""
+        """The answers of the releases of a multi-step query; empty for other queries."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class RemoteResult(BaseResult):
 
     @property
     def loss(self) -> Cost:
-        """What the answer cost when it was drawn, as exact fractions."""
+        """The cost of the answer when it was drawn, as exact fractions."""
         return cost_of(self._said["loss"])
 
     @property
@@ -88,7 +88,7 @@ class RemoteResult(BaseResult):
 
     @cached_property
     def explanation(self) -> RemoteExplanation:
-        """What was done and at what cost; asked of the server, free."""
+        """The steps of the query and their costs, requested from the server for free."""
         return self._explain()
 
     @property
@@ -100,12 +100,12 @@ class RemoteResult(BaseResult):
 
     @property
     def _columns(self) -> list[Column]:
-        """Without that of a heading."""
+        """The columns without that of a heading."""
         return self._own[1:] if self._heading else self._own
 
     @property
     def _ends(self) -> dict[str, tuple[Column, Column]]:
-        """The columns of the ends of intervals, behind their columns, by these names."""
+        """The columns of the interval ends, by the name of the column that they belong to."""
         ends: dict[str, list[Column]] = {}
         name = ""
         for column, each in zip(self._all, self._said["columns"], strict=True):
@@ -117,12 +117,12 @@ class RemoteResult(BaseResult):
         return {name: (each[0], each[1]) for name, each in ends.items() if each}
 
     def to_pandas(self, *, intervals: bool = False, level: float = 0.95) -> pd.DataFrame:
-        """The noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
+        """Return the noisy values; with `intervals`, columns name_low and name_high after each aggregate."""
         self._check(level)
         return self._frame(keep=True) if intervals else self.df
 
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Where the exact answers lie. Raises InvalidArgument for another level, and for simultaneous ones."""
+        """Return the intervals of the exact answers. Raises InvalidArgument for another level or simultaneous ones."""
         self._check(level)
         if simultaneous:
             raise InvalidArgument("simultaneous intervals are made where the answer is, not over a connection.")
@@ -141,14 +141,14 @@ class RemoteResult(BaseResult):
         return pd.DataFrame(columns)
 
     def _export_columns(self, level: float | None) -> list[Column]:
-        """The columns as they travel, with the ends of intervals, or without."""
+        """Return the columns to export, with the ends of their intervals, or without for None."""
         if level is None:
             return list(self._own)
         self._check(level)
         return list(self._all)
 
     def _text_cells(self, level: float = 0.95, *, most_rows: int | None = None) -> Cells:
-        """All rows as they print, or the first."""
+        """Return all rows, or the first ones, formatted as for printing."""
         self._check(level)
         said = self._said["table"]
         spans = [Span(place, *([number_of(cell) for cell in each] for each in rest)) for place, *rest in said["spans"]]
@@ -159,13 +159,13 @@ class RemoteResult(BaseResult):
         return replace(cells, rows=cells.rows[:most_rows], left_out=len(cells.rows) - most_rows, spans=tuple(cut))
 
     def _simulated(self, level: float) -> frozenset[str]:
-        """The columns whose intervals are simulated, as the head of their limits says (~95 %)."""
+        """Return the columns whose intervals are simulated: the head of the interval is then ~95 %."""
         self._check(level)
         heads, limits = self._said["table"]["heads"], set(self._said["table"]["limits"])
         return frozenset(heads[place - 1] for place in limits if place and heads[place].startswith("~"))
 
     def _plot_parts(self, level: float) -> tuple[list[Column], list[Panel]]:
-        """The columns that say which group a row is, and those of numbers with noise."""
+        """Return the key columns, and the panels of noisy numbers."""
         self._check(level)
         ends = {name: (list(low.cells), list(high.cells)) for name, (low, high) in self._ends.items()}
         return parts(self._columns, set(self._said["drawn"]), ends)
@@ -177,7 +177,7 @@ class RemoteResult(BaseResult):
             )
 
     def __getitem__(self, name: str) -> pd.Series:
-        """The noisy values of one column. Raises InvalidArgument for a name that it does not have."""
+        """The noisy values of one column. Raises InvalidArgument for an unknown name."""
         names = [each.name for each in self._columns]
         if name not in names:
             near = did_you_mean(name, names) if isinstance(name, str) else ""
@@ -185,7 +185,7 @@ class RemoteResult(BaseResult):
         return self.df[name]
 
     def item(self) -> Any:
-        """The one value of a one-row, one-column answer; None for NULL."""
+        """Return the value of a one-row, one-column answer; None for NULL."""
         if len(self) != 1 or len(self._columns) != 1:
             raise InvalidArgument(
                 f"item() is for an answer of one row and one column; this has {len(self)} rows and "
@@ -200,11 +200,11 @@ class RemoteResult(BaseResult):
         return iter(zip(*(each.cells for each in self._columns), strict=True))
 
     def _table_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
-        """The table with its intervals."""
+        """Return the table with its intervals."""
         return text_table(self._text_cells(level, most_rows=most_rows))
 
     def to_text(self, *, most_rows: int | None = None, level: float = 0.95) -> str:
-        """The table with its intervals and the privacy line, as it prints."""
+        """Return the table with its intervals and the privacy line, as printed."""
         return "\n".join([self._table_text(most_rows=most_rows, level=level), *self.notes])
 
     def __repr__(self) -> str:
@@ -215,7 +215,7 @@ class RemoteResult(BaseResult):
 
 
 def answers_of(said: Mapping[str, Any]) -> tuple[RemoteResult, ...]:
-    """The answers that a statement was computed of."""
+    """Return the answers that a multi-step query was computed from."""
     return tuple(
         RemoteResult(each, partial(RemoteExplanation, each["explanation"], with_budget=False))
         for each in said.get("answers", ())
@@ -223,7 +223,7 @@ def answers_of(said: Mapping[str, Any]) -> tuple[RemoteResult, ...]:
 
 
 def _cell(kind: Type, cell: Any) -> Any:
-    """A value as Python's own of its type; None for NULL."""
+    """Return a value as the Python value of its type; None for NULL."""
     if cell is None:
         return None
     if kind is Type.DATE:
@@ -238,7 +238,7 @@ def _real(cell: Any) -> float:
 
 
 def _series(kind: Type, cells: Any) -> Any:
-    """A column of a frame, in the dtypes that a library's answer has."""
+    """Return a column of a frame, in the dtypes of a local answer."""
     import pandas as pd
 
     missing = any(cell is None for cell in cells)

@@ -1,4 +1,4 @@
-"""A session over a connection: the questions of a library's, asked of a server that holds the rows."""
+"""Session over a connection: the interface of a local session, for queries to a server that holds the rows."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Number = float | Fraction | Decimal | None
 
 @checked_names
 def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, anchor: str | None = None) -> RemoteSession:
-    """A session on the server at this address: https, or http on this machine alone.
+    """Open a session on the server at this address: https, or http on this machine only.
 
-    The token comes from `token_file`, which others must not be able to read, else from the environment's DPSQL_TOKEN,
-    else from a prompt. anchor: an earlier `RemoteSession.ledger_anchor`: the server's ledger has to hold what it held
-    then. Raises InvalidArgument, AccessDenied for a token that does not hold, ServerUnavailable, and LedgerError.
+    The token is read from `token_file`, which other users must not be able to read, else from the environment variable
+    DPSQL_TOKEN, else from a prompt. anchor: an earlier `RemoteSession.ledger_anchor`, whose entries the server's ledger
+    must still contain. Raises InvalidArgument, AccessDenied for an invalid token, ServerUnavailable, and LedgerError.
     """
     session = RemoteSession(Wire(url, token_file, checked_anchor(anchor)))
     try:
         with session._wire.reading():
-            session.budget  # noqa: B018 - whether the token holds
+            session.budget  # noqa: B018 - checks the token
     except BaseException:
         session.close()
         raise
@@ -50,13 +50,13 @@ def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, ancho
 
 @checked_methods
 class RemoteSession:
-    """Private questions about tables that a server holds, out of the analyst's own share. Methods and attributes are
-    those of `Session`, with the same answers, errors and prices. Raises ServerUnavailable where the server does not
-    answer; what was paid for then is not paid again when the same question is asked once more."""
+    """Private queries of tables that a server holds, paid from the analyst's share. Methods and attributes are those of
+    `Session`, with the same answers, errors and costs. Raises ServerUnavailable if the server does not answer; a query
+    that was paid for is not paid again when it is repeated."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._lost: dict[str, str] = {}  # keys of questions whose answers did not arrive, by what was asked
+        self._lost: dict[str, str] = {}  # keys of queries whose answers did not arrive, by their body
 
     def query(
         self,
@@ -84,7 +84,7 @@ class RemoteSession:
         except UnsupportedSQL as refusal:
             if refusal.about.get("ask") != "explain":
                 raise
-            return cast("RemoteResult", self._explained(body))  # as a library's session does
+            return cast("RemoteResult", self._explained(body))  # as a local session does
         with self._wire.reading():
             return RemoteResult(answer, lambda: self._explained(body, with_budget=False))
 
@@ -140,7 +140,7 @@ class RemoteSession:
         confidence: Number = None,
         dialect: str | None = None,
     ) -> RemoteResult:
-        """The answer over made-up rows, as of `dpsql.owner.rehearse`; free. Its explanation is that of the query."""
+        """Return the answer over synthetic rows, as `dpsql.owner.rehearse`; free. Its explanation is the query's."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho, "error": error, "confidence": confidence}
         body = _body(sql, numbers, params, strategy=strategy, mechanism=mechanism, dialect=dialect)
         answer = self._wire.post("/v1/rehearsals", body, sql)
@@ -178,7 +178,7 @@ class RemoteSession:
         params: Mapping[str, Any] | None = None,
         dialect: str | None = None,
     ) -> tuple[Quote, ...]:
-        """As `Session.quotes`, of at most 20 queries at once; free. What is refused is so before there is any price."""
+        """As `Session.quotes`, for at most 20 queries at once; free. A refusal precedes all costs."""
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
         bodies = [_body(sql, numbers, params, dialect=dialect) for sql in queries]
         return self._quoted({"queries": bodies, "in_turn": True}) if bodies else ()
@@ -190,7 +190,7 @@ class RemoteSession:
 
     @property
     def analyst(self) -> str:
-        """Whose session this is."""
+        """The analyst of this session."""
         return str(self._wire.get("/v1/budget")["analyst"])
 
     @property
@@ -201,7 +201,7 @@ class RemoteSession:
 
     @property
     def accountant(self) -> str:
-        """How costs add up: "auto", "basic" or "zcdp"."""
+        """The composition of costs: "auto", "basic" or "zcdp"."""
         return str(self._wire.get("/v1/budget")["accountant"])
 
     @property
@@ -211,19 +211,19 @@ class RemoteSession:
 
     @property
     def spent(self) -> SpentBudget:
-        """What all answers so far have cost."""
+        """The cost of all answers so far."""
         said = self._wire.get("/v1/budget")["spent"]
         return SpentBudget(*(Fraction(said[word]) for word in ("epsilon", "delta", "rho")))
 
     @property
     def remaining(self) -> RemainingBudget:
-        """What the next query may have."""
+        """The budget left for the next query."""
         return remaining_of(self._wire.get("/v1/budget")["remaining"])
 
     @property
     def ledger_anchor(self) -> str:
-        """What the last answer that was paid for says of the server's ledger; "" before there was one. It is sent along
-        with what is asked here; kept, it shows a later connection too whether the ledger went back."""
+        """The checkpoint of the server's ledger at the last paid answer; "" before the first. Requests send it along;
+        passed to a later `connect`, it shows whether the ledger was rolled back."""
         return self._wire.anchor
 
     @property
@@ -233,18 +233,18 @@ class RemoteSession:
 
     @property
     def catalog(self) -> DeclaredTables:
-        """What is declared of the tables, as far as a server tells."""
+        """The declared facts of the tables, as far as the server discloses them."""
         said = self._wire.get("/v1/tables")
         with self._wire.reading():
             return DeclaredTables.of(said)
 
     @property
     def address(self) -> str:
-        """Of the server."""
+        """The address of the server."""
         return self._wire.address
 
     def ledger(self) -> tuple[Entry, ...]:
-        """What the analyst has paid for: when, the query's text, its cost."""
+        """Return the analyst's paid queries: time, text, cost."""
         answers: list[Any] = []
         name, more = self.analyst, True
         while more:
@@ -254,7 +254,7 @@ class RemoteSession:
         return tuple(Entry(each["time"], name, each["sql"], cost_of(each["cost"])) for each in answers)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._wire.close()
 
     def _explained(self, body: Mapping[str, Any], *, with_budget: bool = True) -> RemoteExplanation:
@@ -263,8 +263,8 @@ class RemoteSession:
             return RemoteExplanation(said, with_budget=with_budget)
 
     def _asked(self, body: Mapping[str, Any]) -> Any:
-        """The answer; where none arrives, the same question takes the same key when it is asked once more, and is not
-        paid again though it asks for a fresh draw."""
+        """Return the answer; if none arrives, a repetition of the query reuses its key, and is not paid again even if
+        it requests a fresh draw."""
         what = json.dumps(body, sort_keys=True)
         key = self._lost.pop(what, "") or fresh_key().hex()
         try:
@@ -284,7 +284,7 @@ class RemoteSession:
 
 
 def _body(sql: object, numbers: Mapping[str, object], params: object, **words: object) -> dict[str, Any]:
-    """A query as JSON. Raises InvalidArgument, InvalidPrivacyParameter, InvalidParameter."""
+    """Return a query as JSON. Raises InvalidArgument, InvalidPrivacyParameter, InvalidParameter."""
     if not isinstance(sql, str):
         raise InvalidArgument(f"a query is a text, got {as_written(sql)}.")
     body: dict[str, Any] = {"sql": str.__str__(sql)}
@@ -292,7 +292,7 @@ def _body(sql: object, numbers: Mapping[str, object], params: object, **words: o
         if number is not None:
             body[name] = _decimal(number, name)
     for name, word in words.items():
-        if word is None and name == "dialect":  # the words of the language
+        if word is None and name == "dialect":  # dpsql's own dialect
             continue
         if not isinstance(word, str):
             raise InvalidArgument(f"{name} is a word, got {as_written(word)}.")
@@ -305,7 +305,7 @@ def _body(sql: object, numbers: Mapping[str, object], params: object, **words: o
 
 
 def _decimal(number: object, name: str) -> float | int:
-    """The number, where JSON's decimals are exactly that."""
+    """Return the number if JSON's decimals can represent it exactly. Raises InvalidArgument otherwise."""
     told = exact(number, name, POSITIVE) if name in ("epsilon", "rho") else exact(number, name)
     if told.denominator == 1 and abs(told) < 2**53:
         return int(told)
@@ -315,9 +315,9 @@ def _decimal(number: object, name: str) -> float | int:
 
 
 def _parameter(name: str, value: Any) -> Any:
-    """A value for `:name` as JSON."""
+    """Return a value for `:name` as JSON."""
     if hasattr(value, "item") and not isinstance(value, str):
-        value = value.item()  # of NumPy
+        value = value.item()  # a NumPy scalar
     if isinstance(value, datetime):
         return {"timestamp": value.isoformat(" ")}
     if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""What a server says of tables, budgets and prices, as the library's own values."""
+"""Tables, budgets and costs received from a server, as local objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpsql.session.costs import Quote
 
 @dataclass(frozen=True)
 class DeclaredTables:
-    """The tables that may be read, by folded names, as far as a server tells of them."""
+    """The tables that may be read, by folded names, as far as the server discloses them."""
 
     tables: Mapping[str, TableSchema]
 
@@ -54,14 +54,14 @@ def _column(said: Mapping[str, Any]) -> ColumnSchema:
 
 
 def number_of(cell: Any) -> Any:
-    """A number; those that JSON has none for are texts."""
+    """Return a number; numbers that JSON cannot represent are sent as text."""
     if not isinstance(cell, str):
         return cell
     return float(cell) if cell in ("inf", "-inf", "nan") else int(cell)
 
 
 def quote_of(said: Mapping[str, Any]) -> Quote:
-    """A price."""
+    """Return a quoted cost."""
     return Quote(
         cost_of(said["cost"]),
         remaining_of(said["left"]),
@@ -74,12 +74,12 @@ def quote_of(said: Mapping[str, Any]) -> Quote:
 
 
 def cost_of(said: Mapping[str, Any]) -> Cost:
-    """Exact fractions."""
+    """Return a cost with exact fractions."""
     epsilon = None if said["epsilon"] is None else Fraction(said["epsilon"])
     return Cost(epsilon, Fraction(said["delta"]), Fraction(said["rho"]), Fraction(said["hidden"]))
 
 
 def remaining_of(said: Mapping[str, Any]) -> RemainingBudget:
-    """What the next query may have."""
+    """Return the budget left for the next query."""
     rho = None if said["rho"] is None else Fraction(said["rho"])
     return RemainingBudget(Fraction(said["epsilon"]), Fraction(said["delta"]), rho)

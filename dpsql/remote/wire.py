@@ -1,4 +1,4 @@
-"""One connection to a server: where it may lead, who asks, and what becomes of its errors."""
+"""HTTP connection to a server: allowed addresses, tokens, retries, and translation of errors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from dpsql.errors import (
 
 TOKEN = "DPSQL_TOKEN"
 ANCHOR, UNKNOWN, MISSED = "Ledger-Anchor", "unknown", "missed"
-"""The header that an anchor is sent along in; what a server answers in it that did not make it, and one whose ledger
-does not hold what was told."""
+"""The header that carries a ledger checkpoint, and the server's replies in it: a checkpoint that it did not make, and
+one that its ledger no longer contains."""
 _OWN_WORDS = (
     errors.QueryRefused,
     errors.BudgetExceeded,
@@ -40,13 +40,13 @@ _OWN_WORDS = (
     errors.InvalidArgument,
     errors.PostprocessFailed,
 )
-"""Errors that a server passes on in the library's words."""
+"""Errors whose messages the server passes on unchanged."""
 _TRIES = 6
 _LONGEST_PAUSE = 10.0
 
 
 def address_of(url: object) -> str:
-    """A server's address: https, or http on this machine alone. Raises InvalidArgument."""
+    """Return a server's address: https, or http on this machine only. Raises InvalidArgument."""
     if not isinstance(url, str):
         raise InvalidArgument("a server's address is a text.", hint='Write "https://data.example:8443".')
     try:
@@ -76,7 +76,7 @@ def _local(host: str) -> bool:
 
 
 def token_from(file: str | os.PathLike[str] | None) -> str:
-    """The token: of a file that others cannot read, else of DPSQL_TOKEN, else of a person at a terminal. Raises
+    """Return the token from a file that other users cannot read, else from DPSQL_TOKEN, else from a prompt. Raises
     InvalidArgument."""
     if file is not None:
         path = Path(file)
@@ -89,7 +89,7 @@ def token_from(file: str | os.PathLike[str] | None) -> str:
     else:
         token = os.environ.get(TOKEN, "").strip()
         if not token and _can_be_asked():
-            with contextlib.suppress(EOFError, NotImplementedError):  # a notebook without anybody before it
+            with contextlib.suppress(EOFError, NotImplementedError):  # an unattended notebook
                 token = getpass.getpass("token: ").strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidArgument(
@@ -99,20 +99,20 @@ def token_from(file: str | os.PathLike[str] | None) -> str:
 
 
 def _can_be_asked() -> bool:
-    """Whether there is a person: at a terminal, or before a notebook, whose kernel asks in its own way."""
+    """Return whether somebody can answer a prompt: at a terminal, or in a notebook, whose kernel has its own prompt."""
     if "ipykernel" in sys.modules:
         return True
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 class Wire:
-    """A connection with a token. Follows no redirect, and speaks to nobody but the server."""
+    """An authenticated connection. Follows no redirect, and contacts only the server."""
 
     def __init__(self, url: object, token_file: str | os.PathLike[str] | None, anchor: str = "") -> None:
         self.anchor = anchor
-        """Of the last answer that was paid for: sent along, so that a ledger which went back is noticed."""
+        """Checkpoint of the last paid answer: sent along, so that a rollback of the ledger is noticed."""
         try:
-            import httpx  # an extra
+            import httpx  # optional dependency
         except ImportError:
             raise InvalidArgument("a connection needs httpx.", hint='pip install "dpsql[client]"') from None
         self.address = address_of(url)
@@ -127,15 +127,15 @@ class Wire:
         self._client.close()
 
     def get(self, path: str) -> Any:
-        """What the server has there. Raises a DPSQLError."""
+        """Return the resource at a path. Raises a DPSQLError."""
         return self._said("GET", path, (), {}, None)[1]
 
     def post(self, path: str, body: Mapping[str, Any], *texts: str) -> Any:
-        """What the server says to it, for nothing. texts: those that it may refuse. Raises a DPSQLError."""
+        """Return the reply to a free request. texts: the queries that errors may refer to. Raises a DPSQLError."""
         return self._said("POST", path, texts, {}, body)[1]
 
     def ask(self, body: Mapping[str, Any], key: str) -> Any:
-        """The answer of a query that is paid for once, however often the connection is lost. Raises a DPSQLError."""
+        """Return the answer of a query, paid for once, however often the connection fails. Raises a DPSQLError."""
         headers = {"Idempotency-Key": key, "Prefer": "wait=30"}
         texts = (str(body.get("sql", "")),)
         while True:
@@ -151,9 +151,9 @@ class Wire:
         headers: Mapping[str, str],
         body: Mapping[str, Any] | None,
     ) -> tuple[int, Any]:
-        """The status and content of what is no error; tried again where nothing was said or the server is busy."""
+        """Return status and content of a successful reply, with retries if there is none or the server is busy."""
         pause = 0.25
-        # in ASCII: a text may hold halves of characters, which the server refuses as a library does
+        # ASCII: a text may contain lone surrogates, which the server refuses as a local session does
         content = None if body is None else json.dumps(body).encode("ascii")
         sent = {**headers, **({} if body is None else {"Content-Type": "application/json"})}
         sent |= {ANCHOR: self.anchor} if self.anchor else {}
@@ -174,11 +174,11 @@ class Wire:
                     raise self._error(response, texts)
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        raise AssertionError  # the last try has returned or raised
+        raise AssertionError  # the last attempt has returned or raised
 
     def _hold(self, response: Any) -> None:
-        """Keep the newest anchor, and say so where the server does not know the one that was sent. Raises LedgerError
-        where its ledger does not hold what it told."""
+        """Store the newest checkpoint, and warn if the server does not know the one that was sent. Raises LedgerError
+        if its ledger no longer contains that checkpoint."""
         verdict = response.headers.get(ANCHOR, "")
         if verdict == MISSED:
             raise LedgerError(
@@ -202,7 +202,7 @@ class Wire:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Around what is made of content: ServerUnavailable where it is not what a server of dpsql sends."""
+        """Raise ServerUnavailable if content read in this context is not what a dpsql server sends."""
         try:
             yield
         except DPSQLError:
@@ -217,7 +217,7 @@ class Wire:
             raise ServerUnavailable(f"{self.address} does not speak as a server of dpsql does.") from None
 
     def _error(self, response: Any, texts: Sequence[str]) -> DPSQLError:
-        """What a problem says, as the library's error where it is one."""
+        """Return the error that a problem describes, as an error of this library if it is one."""
         problem = self._parsed(response)
         if not isinstance(problem, dict):
             return ServerUnavailable(f"{self.address} does not speak as a server of dpsql does.")
@@ -230,7 +230,7 @@ class Wire:
             sql = texts[int(place)] if place.isdecimal() and int(place) < len(texts) else ""
             error = kind(detail, span=_span(sql, problem.get("span")), hint=hint, about=about)
             if isinstance(error, errors.PostprocessFailed):
-                from dpsql.remote.answers import answers_of  # with pandas, which a server loads elsewhere
+                from dpsql.remote.answers import answers_of  # loads pandas, which the server loads elsewhere
 
                 with self.reading():
                     error.answers = answers_of(problem)
@@ -248,7 +248,7 @@ class Wire:
 
 
 def checked_anchor(anchor: object) -> str:
-    """An anchor, "" for None. Raises InvalidArgument for what is none."""
+    """Return an anchor, "" for None. Raises InvalidArgument for an invalid one."""
     if anchor is None or anchor == "":
         return ""
     if not isinstance(anchor, str) or _place_of(anchor) < 0:
@@ -260,7 +260,7 @@ def checked_anchor(anchor: object) -> str:
 
 
 def _place_of(anchor: str) -> int:
-    """Which of an analyst's charges an anchor is of; -1 for what is none."""
+    """Return the number of the analyst's charge that an anchor belongs to; -1 for an invalid anchor."""
     parts = re.fullmatch("([1-9][0-9]{0,14}):[0-9a-f]{64}:[0-9a-f]{64}", anchor)
     return int(parts[1]) if parts else -1
 

@@ -1,9 +1,9 @@
-"""Where the server's processes come from: one process that has loaded what they all need, and is forked for each.
+"""Fork server of the server's processes: one process that loads what they share, and is forked for each.
 
-Loading pandas, the parser and the plans takes longer than all else that a worker does before its first question. It is
-done once, beside the server's own start, by a process without threads of Python and without a table, a ledger that is
-open or a connection; its children share that memory. Nothing that is random is kept in it: whatever is drawn is asked
-of the operating system each time. Where Python has no such process (Windows) each worker loads all of it by itself.
+Loading pandas, the parser and the plans dominates the start of a worker. A process without Python threads, tables, open
+ledger or connection loads them once, while the server starts; its children share that memory. It keeps no random state:
+all randomness is drawn from the operating system each time. Without fork servers (Windows) each worker loads everything
+itself.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from dpsql.remote.server.messages import Config
 
 _STARTS = threading.Lock()
-"""One start at a time: where that process has ended, the thread that sees it first begins another, and a second thread
-would meanwhile find its address unset (a TypeError of `multiprocessing`)."""
+"""Serializes starts: if the fork server has ended, the first thread to notice starts another, while a second thread
+would find its address unset (a TypeError of `multiprocessing`)."""
 _FIRST, _LOADED = "dpsql.remote.server.parent_watch", "dpsql.remote.server.preload"
 
 
 def context() -> Any:
-    """As of `multiprocessing.get_context`."""
+    """Return the context, as `multiprocessing.get_context`."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     chosen = multiprocessing.get_context("forkserver")
@@ -38,7 +38,7 @@ def context() -> Any:
 
 
 def begin() -> None:
-    """Let it begin to load, while whoever needs it does something else."""
+    """Start loading in the background."""
     if context().get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
@@ -47,13 +47,13 @@ def begin() -> None:
 
 
 def start(process: Any) -> None:
-    """Start a process of `context`. Raises OSError, EOFError where what it comes from ends at that moment."""
+    """Start a process of `context`. Raises OSError or EOFError if the fork server ends at that moment."""
     with _STARTS:
         process.start()
 
 
 def work(there: Connection, config: Config) -> None:
-    """The life of a worker, as it is begun: the server itself loads nothing of it."""
+    """Run a worker. It is imported here, so that the server itself does not load it."""
     end_with_the_server()
     from dpsql.remote.server.worker import main
 
@@ -61,8 +61,8 @@ def work(there: Connection, config: Config) -> None:
 
 
 def end_with_the_server() -> None:
-    """A server that is killed takes its processes along. An interrupt is the server's to hear: it lets them end when
-    they have no more to do."""
+    """End this process when the server is killed. Ignore interrupts, which the server handles: it ends its processes
+    when they are idle."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     server = multiprocessing.parent_process()

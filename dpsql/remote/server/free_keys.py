@@ -1,9 +1,8 @@
-"""Keys under which an answer was given again, so that nothing was charged: the ledger, which tells of charges, has no
-line of them. A file beside it has, so that such a key too finds its answer after a restart, and nothing else may be
-asked under it.
+"""Idempotency keys of cached answers. Such answers charge nothing, so the ledger has no line for them; a file beside it
+does. The key then finds its answer after a restart, and cannot be reused for another query.
 
-It holds hashes, as the ledger does, and is no part of what is promised of a budget: a line that is missing costs its
-analyst what a new question does. So it is written without waiting for the disk.
+The file holds hashes, as the ledger does, and is no part of the budget guarantee: a missing line costs the analyst what
+a new query costs. Hence it is written without waiting for the disk.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from dpsql.errors import InvalidArgument
 from dpsql.owner.secret_files import put_in_place
 
 MOST = 10_000
-"""The newest that are kept."""
+"""Number of newest keys that are kept."""
 
 
 class FreeKey(NamedTuple):
-    """What was asked under a key, as a hash; and the name of the run of the server that answered it."""
+    """The hash of the request under a key, and the name of the server run that answered it."""
 
     body: str
     run: str
 
 
 class FreeKeys:
-    """The keys of a file, which is made where there is none. Raises InvalidArgument for one that cannot be read."""
+    """The keys in a file, created if missing. Raises InvalidArgument if the file cannot be read or written."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._lock = file, threading.Lock()
@@ -42,12 +41,12 @@ class FreeKeys:
             raise InvalidArgument(f"{file.name} cannot be read or written.") from None
 
     def find(self, key: str) -> FreeKey | None:
-        """What was given again under the key."""
+        """Return the entry of a key."""
         with self._lock:
             return self._known.get(key)
 
     def enter(self, key: str, body: str, run: str) -> None:
-        """Remember it. Where it cannot be written, this server alone does."""
+        """Add a key. If the file cannot be written, only this server remembers it."""
         with self._lock:
             if key in self._known:
                 return
@@ -58,7 +57,7 @@ class FreeKeys:
                 if self._lines >= 2 * MOST:
                     self._written.close()
                     self._put_in_order()
-            except (OSError, ValueError):  # ValueError: the file could not be put in order, and is closed
+            except (OSError, ValueError):  # ValueError: the file could not be compacted, and is closed
                 pass
 
     def close(self) -> None:
@@ -66,7 +65,7 @@ class FreeKeys:
             self._written.close()
 
     def _put_in_order(self) -> None:
-        """A file of the newest, and of nothing else."""
+        """Rewrite the file with the newest keys only."""
         while len(self._known) > MOST:
             self._known.popitem(last=False)
         put_in_place(self._file, b"".join(_line(*each) for each in self._known.items()))
@@ -74,7 +73,7 @@ class FreeKeys:
         self._written = self._file.open("ab", buffering=0)
 
     def _remember(self, line: bytes) -> None:
-        """A line; one that was cut off by the machine's end says nothing."""
+        """Read a line; ignore one that a crash truncated."""
         try:
             key, body, run = json.loads(line)
         except (ValueError, TypeError):

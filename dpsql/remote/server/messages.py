@@ -1,4 +1,4 @@
-"""What the server and its workers say to one another. Whoever imports it loads nothing that reads tables."""
+"""Messages between the server and its workers. Importing this loads nothing that reads tables."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from dpsql.schema.frozen import dataclass
 from dpsql.session.server_settings import ServerWords
 
 OK, REFUSED, UNAVAILABLE, FAILED, HIDDEN = "ok", "refused", "unavailable", "failed", "hidden"
-"""An answer; the analyst's own mistake, in words; nothing happened, for a reason of the server's; a run that came to
-nothing; the question is at work or its answer not to be seen yet."""
+"""Outcomes: an answer; a mistake of the analyst, in words; nothing happened, for a reason of the server's; a run
+without result; the query is running, or its answer may not be seen yet."""
 CHANGED = "changed"
-"""The data files are not those that the worker began with: nothing happened, and nothing will until a restart."""
+"""The data files have changed since the worker started: it does nothing until a restart."""
 FINAL = "final"
-"""Answers that are paid for, and that the SQL over them failed on."""
+"""The answers are paid for, but the post-processing SQL failed on them."""
 MOST_PRICES, MOST_LISTED = 20, 1000
-"""Queries in one request for prices, entries in one answer."""
+"""Most queries in one request for costs, and entries in one answer."""
 Reply = dict[str, Any]
 Message = Mapping[str, Any]
 
 
 def in_bytes(said: Any) -> bytes:
-    """JSON, in ASCII: what an analyst wrote may hold halves of characters, which UTF-8 has no bytes for."""
+    """Return JSON in ASCII: analysts' texts may contain lone surrogates, which UTF-8 cannot encode."""
     return json.dumps(said, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a worker is started with."""
+    """Start parameters of a worker."""
 
     schema: str
     run: str
     words: ServerWords | None = None
-    """Those of the schema, if left out."""
+    """Defaults to the settings in the schema."""

@@ -1,5 +1,5 @@
-"""What the process does first that workers come from (`nursery`): importing this lets it end with the server, which may
-be killed while all the rest is still being loaded. Once that is done it sees so by itself, and has no thread."""
+"""Parent watch of the fork server, imported first: it ends the process with the server, which may be killed while
+everything else is still loading. Afterwards the fork server notices that itself, and has no threads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import threading
 
 _LOOK = 0.05
-"""Seconds between two looks at whether the server is there."""
+"""Seconds between checks that the server is alive."""
 _server, _done = os.getppid(), threading.Event()
 
 
 def _watch() -> None:
     while not _done.wait(_LOOK):
-        if os.getppid() != _server:  # whose children others have now
+        if os.getppid() != _server:  # the parent is dead: this process was adopted
             os._exit(1)
 
 
@@ -22,6 +22,6 @@ _watching.start()
 
 
 def untied() -> None:
-    """All is loaded."""
+    """Stop watching: everything is loaded."""
     _done.set()
     _watching.join()

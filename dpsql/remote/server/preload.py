@@ -1,5 +1,5 @@
-"""What a worker needs for its questions: importing this loads it (`nursery`). All of it: a first question of a kind
-that loads something takes longer than a second one, which would tell whether anybody has asked one."""
+"""Imports everything that workers need for queries, when imported by the fork server. Lazy loading would make the first
+query of a kind slower than the second, and so reveal whether anybody has run one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpsql.session.tables.table import Table
 ROOMS = ("plan", "core", "postprocess", "sql", "accuracy", "release", "answer", "session", "executors")
 NOT_HERE = "dpsql.executors.spark."
 OTHERS = ("duckdb", "re2")
-"""What rooms load when they first need it, where it is installed."""
+"""Optional dependencies that the packages load when they first need them."""
 
 
 def _load() -> None:
@@ -33,7 +33,7 @@ def _load() -> None:
 
 
 def _warm_up() -> None:
-    """Load what a first question loads, before anybody waits for it."""
+    """Load what a first query loads, before anybody waits for it."""
     frame = pd.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]})
     with Session({"t": Table(frame, bounds={"x": (0, 1)}, keys={"g": ["a", "b"]})}, budget=Budget(1)) as session:
         sql = "SELECT g, COUNT(*) AS n, AVG(x) AS x FROM t GROUP BY g"
@@ -48,4 +48,4 @@ if "dpsql.remote.server.parent_watch" in sys.modules:
         "dpsql.remote.server.parent_watch"
     ].untied()  # by a process that others are forked of, which has no thread then
 gc.collect()
-gc.freeze()  # what is loaded stays: to go through it for garbage would take 40 ms each time, and a copy of its pages
+gc.freeze()  # keep loaded objects: collecting them would take 40 ms each time, and copy their shared pages

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as uvicorn speaks it, with limits to how long a header may be and take."""
+"""HTTP/1.1 protocol of uvicorn, with limits on the length and duration of headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.remote.server.guard import ARRIVAL, HEADERS, HSTS, PROBLEM
 from dpsql.remote.server.problems import problem
 
 LINGER = 1.0
-"""Seconds that the rest of a body has to be here once its answer was sent: time enough to read that answer."""
+"""Seconds to receive the rest of a body after its answer was sent: long enough to read that answer."""
 
 
 class LimitedProtocol(H11Protocol):
@@ -38,7 +38,7 @@ class LimitedProtocol(H11Protocol):
             self._wait_for_header()
 
     def on_response_complete(self) -> None:
-        """A body that never ends holds no connection: it was answered without it."""
+        """Close a connection whose body does not end although it was answered."""
         cycle = self.cycle
         super().on_response_complete()
         if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
@@ -48,8 +48,8 @@ class LimitedProtocol(H11Protocol):
         if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
             self._too_slow()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
-        """A problem in no words of the request: 414 for a request line that is too long, 431 for a header."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
+        """Send a problem that quotes nothing of the request: 414 for a long request line, 431 for long headers."""
         error = sys.exc_info()[1]
         if getattr(error, "error_status_hint", 400) != 431:
             self._say(400)
@@ -57,9 +57,9 @@ class LimitedProtocol(H11Protocol):
         self._say(431 if b"\n" in self.conn.trailing_data[0] else 414)
 
     def _say(self, status: int) -> None:
-        """A problem, and the end of the connection."""
+        """Send a problem, and close the connection."""
         if self.transport.is_closing() or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.abort()  # an answer is under way already
+            self.transport.abort()  # an answer is being sent already
             return
         body = json.dumps(problem(status)).encode("ascii")
         headers = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode())]
@@ -82,7 +82,7 @@ class LimitedProtocol(H11Protocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        """408 to whoever has begun a header; who never said a word hears none."""
+        """Send 408 to a client that has begun a header; drop the connection of one that has sent nothing."""
         if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
             self._say(408)
         elif not self.transport.is_closing():

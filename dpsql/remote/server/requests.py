@@ -1,4 +1,4 @@
-"""What analysts send, read strictly: bodies of JSON with known fields of known types."""
+"""Strict parsing of requests: JSON bodies with known fields of known types, and headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TERMS: dict[str, tuple[type, ...]] = {
     "dialect": _TEXT,
     "fresh": _FLAG,
 }
-"""The fields of a query, beside params, and their types."""
+"""The fields of a query except params, and their types."""
 JSON, PROBLEM = "application/json", "application/problem+json"
 ARROW = "application/vnd.apache.arrow.stream"
 LONGEST_KEY = 64
@@ -32,12 +32,12 @@ LONGEST_WAIT, USUAL_WAIT = 60.0, 10.0
 
 
 def terms_of(body: bytes) -> dict[str, Any]:
-    """A query with its terms, as `Session.query` takes them. Raises Problem."""
+    """Return a query with its terms, as arguments of `Session.query`. Raises Problem."""
     return _terms(_object(_parsed(body), {*TERMS, "params"}))
 
 
 def batch_of(body: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """The queries of a request for prices, and whether each comes after those before it. Raises Problem."""
+    """Return the queries of a request for costs, and whether each follows those before it. Raises Problem."""
     asked = _object(_parsed(body), {"queries", "in_turn"})
     queries, in_turn = asked.get("queries"), asked.get("in_turn", False)
     if not isinstance(queries, list) or not 0 < len(queries) <= MOST_PRICES:
@@ -67,7 +67,7 @@ def _terms(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameter(value: Any) -> Any:
-    """A number, text, truth value, null, or {"date": ISO text} or {"timestamp": ISO text}."""
+    """Return a number, text, truth value, null, or {"date": ISO text} or {"timestamp": ISO text}."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict) and len(value) == 1:
@@ -81,7 +81,7 @@ def _parameter(value: Any) -> Any:
 
 
 def written(value: date) -> dict[str, str]:
-    """A parameter as it was sent, which no text can be."""
+    """Return a date parameter in the form in which it was sent."""
     return {"timestamp" if isinstance(value, datetime) else "date": value.isoformat()}
 
 
@@ -116,7 +116,7 @@ def _bad(detail: str) -> NoReturn:
 
 
 def key_of(values: list[str]) -> str:
-    """The idempotency key of its headers. Raises Problem."""
+    """Return the idempotency key from the values of its header. Raises Problem."""
     if len(values) != 1 or not re.fullmatch(rf"[!-~]{{1,{LONGEST_KEY}}}", values[0]):
         raise Problem(
             400,
@@ -127,7 +127,7 @@ def key_of(values: list[str]) -> str:
 
 
 def page_of(said: list[tuple[str, str]]) -> tuple[int, int]:
-    """Which part of a list is asked for: how many come before it, and how many at most are in it. Raises Problem."""
+    """Return the requested page of a list: the number of entries before it, and its length at most. Raises Problem."""
     words = dict(said)
     if len(words) < len(said) or not words.keys() <= {"after", "limit"}:
         _bad("A list is asked for by after and limit, each once.")
@@ -141,13 +141,13 @@ def page_of(said: list[tuple[str, str]]) -> tuple[int, int]:
 
 
 def wait_of(values: list[str]) -> float:
-    """Seconds to wait for an answer, by Prefer."""
+    """Return the seconds to wait for an answer, by the Prefer header."""
     found = re.search(r"(?:^|[,;\s])wait\s*=\s*([0-9]{1,6})(?:$|[,;\s])", ", ".join(values))
     return min(float(found[1]), LONGEST_WAIT) if found else USUAL_WAIT
 
 
 def token_of(values: list[str]) -> str:
-    """The token of a header. Raises Problem."""
+    """Return the token of an Authorization header. Raises Problem."""
     if len(values) == 1:
         scheme, _, token = values[0].partition(" ")
         if scheme.lower() == "bearer" and re.fullmatch("[!-~]{1,128}", token):
@@ -156,8 +156,8 @@ def token_of(values: list[str]) -> str:
 
 
 def form_of(accept: list[str], forms: tuple[str, ...] = (JSON,)) -> str:
-    """In which form an answer is asked for: of those that it may have the one that is liked best, the first of equal
-    ones. What is said of a form itself goes before what is said of all. Raises Problem where it is none."""
+    """Return the preferred media type of an Accept header among `forms`, the first of equal ones; exact types take
+    precedence over ranges. Raises Problem if none is acceptable."""
     ranges = [_liked(each) for each in ",".join(accept or ["*/*"]).split(",")]
     weights = {}
     for form in forms:
@@ -171,7 +171,7 @@ def form_of(accept: list[str], forms: tuple[str, ...] = (JSON,)) -> str:
 
 
 def _liked(said: str) -> tuple[str, float]:
-    """A range of types, and its weight."""
+    """Return a media range, and its weight."""
     kind, *more = (part.strip().lower() for part in said.split(";"))
     for part in more:
         weight = re.fullmatch(r"q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", part)

@@ -1,4 +1,4 @@
-"""What the routes and the pages work with: a query asked under its key, and what the planner answers at once."""
+"""Operations behind routes and pages: queries submitted under keys, and requests that the planner answers at once."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dpsql.remote.server.workers import PLANNING, Crew, ServingHalted, WorkerEnd
 from dpsql.schema.frozen import dataclass
 
 MOST_FREE = 8
-"""Requests of one analyst at once that cost nothing."""
+"""Free requests that one analyst may have at once."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """What the routes work with."""
+    """The shared parts of the server, and the operations on them."""
 
     door: Door
     crew: Crew
@@ -48,23 +48,23 @@ class Service:
 
     @property
     def state(self) -> str:
-        """Whether it answers: "starting", "ok", or "halted"."""
+        """The state of the server: "starting", "ok", or "halted"."""
         if self.crew.files.changed or self.watch.missed:
             return "halted"
         return "ok" if self.crew.ready else "starting"
 
     def check_files(self) -> None:
-        """Raises Problem where the data files are not those that serving began with, or the ledger went back."""
+        """Raise Problem if the data files have changed since serving began, or the ledger was rolled back."""
         self.watch.hold()
         if self.crew.files.changed:
             raise Problem(503, detail=FILES_CHANGED)
 
     async def was_asked(self, grant: Grant, key: str) -> bool:
-        """Whether something was charged under a key of the analyst."""
+        """Return whether something was charged under a key of the analyst."""
         return await asyncio.to_thread(self.ledger.asked, self._hashed("key", grant.analyst, key)) is not None
 
     async def answers_at_hand(self, grant: Grant) -> dict[int, str]:
-        """The ids of answers that can be looked up, by the numbers of their charges in the ledger."""
+        """Return the ids of available answers, by the numbers of their charges in the ledger."""
         ids = {job.key: job.id for job in self.jobs.of(grant.analyst)}
 
         def found() -> dict[int, str]:
@@ -80,8 +80,8 @@ class Service:
         return await self._submit(grant, self._hashed("key", grant.analyst, key), said, terms)
 
     async def find(self, grant: Grant, name: str) -> Job | None:
-        """What the analyst asked, by its id: what this server remembers; and what was paid for before it began, as if
-        its key were asked once more, which charges nothing. Raises Problem."""
+        """Return an analyst's query by its id: from memory, or, if it was paid for before this server started, by
+        repeating it under its key, which charges nothing. Raises Problem."""
         job = self.jobs.find(grant.analyst, name)
         if job is not None:
             return job
@@ -96,14 +96,14 @@ class Service:
         return job
 
     async def _submit(self, grant: Grant, key: str, said: str, terms: Mapping[str, Any]) -> Job:
-        """key: its hash; said: the terms as JSON."""
+        """Submit a query. key: the hash of its key; said: its terms as JSON."""
         self.watch.hold()
         body = self._hashed("body", grant.analyst, said)
         message = {**_whose(grant), "terms": terms, "asked": said, "request": (key, body, self.run)}
         return await self.jobs.submit(grant.analyst, key, body, message)
 
     async def plan(self, grant: Grant, operation: str, **words: Any) -> tuple[int, dict[str, Any]]:
-        """What the planner says at once, for nothing: a status and a body. Raises Problem."""
+        """Return status and body of a free request that the planner answers at once. Raises Problem."""
         self.watch.hold()
         message = {**_whose(grant), "operation": operation, **words}
         if self.free[grant.analyst] >= MOST_FREE:
@@ -114,7 +114,7 @@ class Service:
         except (WorkerEnded, ServingHalted) as error:
             self.journal.event("unavailable", analyst=grant.analyst, error=type(error).__name__)
             if isinstance(error, WorkerEnded) and error.reason == "deadline":
-                from dpsql.remote.server.outcomes import planning_too_long  # with the library's errors, which few need
+                from dpsql.remote.server.outcomes import planning_too_long  # loads the errors, which are rarely needed
 
                 return 400, planning_too_long(PLANNING)
             self.check_files()
@@ -129,13 +129,13 @@ class Service:
         raise Problem(500 if reply["outcome"] == FAILED else 503, hint="Ask again, or tell the data owner.")
 
     def _hashed(self, *parts: str) -> str:
-        """A hash that only this ledger's server can make."""
+        """Return a keyed hash that only this ledger's server can compute."""
         text = json.dumps(parts).encode("utf-8", "surrogatepass")
         return hmac.new(self.secret, b"dpsql server\n" + text, hashlib.sha256).hexdigest()
 
 
 async def seen_within(job: Job, seconds: float) -> None:
-    """Wait until an answer may be seen, so long at most."""
+    """Wait until an answer may be seen, at most this long."""
     with suppress(TimeoutError):
         await asyncio.wait_for(job.seen.wait(), seconds)
 

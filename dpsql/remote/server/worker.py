@@ -1,5 +1,5 @@
-"""A process that holds the tables and answers one message after another. What it sends back is ready to be shown to the
-analyst who asked, or says that nothing may be shown."""
+"""Process that holds the tables and answers one message after another. Its replies may be shown to the analyst who
+asked, or state that nothing may be shown."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Work:
         self._words = config.words or self._schema.server
         self._tables = all_tables({}, self._schema, ())
         self.stamps = {name: _stamps(table, as_read=True) for name, table in self._tables.items()}
-        """What the files of each table were like when they were read or, of those that are read with each question,
-        when this began."""
+        """State of each table's files when they were read or, for files read with each query, when this process
+        started."""
         self._sessions: OrderedDict[tuple[str, tuple[str, ...]], ServedSession] = OrderedDict()
         self._told: dict[tuple[str, tuple[str, ...]], AnswerCache] = {}
         engines = {
@@ -61,20 +61,20 @@ class Work:
             *(engine.name for each in self._tables.values() if (engine := engine_of(each.frame))),
         }
         if DUCKDB.name in engines:
-            from dpsql.executors.duckdb.binding import ready  # where it is installed
+            from dpsql.executors.duckdb.binding import ready  # optional dependency
 
             ready()
 
     @property
     def changed(self) -> bool:
-        """Whether a file is not as it was when this began."""
+        """Whether a file has changed since this process started."""
         try:
             return {name: _stamps(table, as_read=False) for name, table in self._tables.items()} != self.stamps
-        except InvalidSchema:  # one is gone
+        except InvalidSchema:  # a file is gone
             return True
 
     def session(self, message: Message) -> ServedSession:
-        """The analyst's session over his tables."""
+        """Return the analyst's session over the analyst's tables."""
         key = _key(message)
         session = self._sessions.pop(key, None)
         if session is None:
@@ -96,8 +96,8 @@ class Work:
         return session
 
     def plan(self, message: Message) -> Reply:
-        """Whether a query would be charged: its refusal; its answer, where it was answered before and that may be seen;
-        else the questions that it is, to be run, and its plan. Where it may be charged at once, it is."""
+        """Plan a query without running it: return its refusal, or its cached answer if that may be seen, or else its
+        plan and the keys of the queries to run. Charge it if that is possible at once."""
         session, terms = self.session(message), dict(message["terms"])
         with (
             session.at_one_moment(),
@@ -125,8 +125,8 @@ class Work:
         return {"outcome": HIDDEN, "questions": questions, "before": before, **reply}
 
     def given(self, message: Message) -> Reply:
-        """The answer that was given under a key for nothing, where the tables are those of then by all that is known of
-        them; else nothing is done under the name of that run of the server, whose rows may have been others."""
+        """Return the cached answer that was given for free under a key, if the tables are known to be unchanged.
+        Otherwise do nothing under the name of that server run, whose rows may have differed."""
         session, terms = self.session(message), dict(message["terms"])
         with (
             session.at_one_moment(),
@@ -149,13 +149,13 @@ class Work:
         return answer_of(session, result)
 
     def _of_others(self, session: ServedSession, terms: Mapping[str, Any]) -> Reply | None:
-        """The answer that somebody else has paid for, to all that is asked."""
+        """Return the answer to all parts of the query if other analysts have paid for it."""
         with session.with_answers_of_others():
             return answer_of(session, session.query(**terms)) if session.quote(**terms).replayed else None
 
     def charge(self, message: Message) -> Reply:
-        """Charge a query that is to be run, before it waits for that: when it was charged tells nothing of other
-        runs, and what was answered meanwhile changes nothing."""
+        """Charge a query before it waits to be run: the time of the charge reveals nothing about other runs, and
+        answers given meanwhile change nothing."""
         session = self.session(message)
         with session.asked_under(_request(message)) as answered:
             if not answered:
@@ -163,10 +163,10 @@ class Work:
         return {"outcome": OK}
 
     def query(self, message: Message) -> Reply:
-        """Go on under the charge, by the plan that was charged, draw, keep: then the answer."""
+        """Run a charged query by the charged plan, draw and store its answer, and return it."""
         session, terms = self.session(message), dict(message["terms"])
         with session.asked_under(_request(message)) as answered, ExitStack() as looking:
-            if session.charged:  # so that no claim is waited for
+            if session.charged:  # so that no lock is waited for
                 looking.enter_context(session.at_one_moment())
                 session.plan = message.get("plan", b"")
             terms["fresh"] = (terms.get("fresh", False) or session.charged) and not answered
@@ -177,7 +177,7 @@ class Work:
         return {"outcome": OK, "body": encoding.explanation_in_json(explanation)}
 
     def prices(self, message: Message) -> Reply:
-        """Each query as if it were the next one, or one after another."""
+        """Return the cost of each query, independently or one after another."""
         session, (queries, in_turn) = self.session(message), message["batch"]
         with session.not_seen_yet(frozenset(message["hidden"])):
             quotes = list(session.quotes_in_turn(queries)) if in_turn else [session.quote(**each) for each in queries]
@@ -188,7 +188,7 @@ class Work:
         return {"outcome": OK, "body": {"queries": None if most == float("inf") else int(most)}}
 
     def rehearse(self, message: Message) -> Reply:
-        """An answer over made-up rows of the analyst's tables; free."""
+        """Return an answer over synthetic rows of the analyst's tables; free."""
         self.session(message)
         entries = {name: entry for name, entry in self._schema.tables.items() if name in message["tables"]}
         terms = {**_without_fresh(message["terms"]), "fresh": True}
@@ -204,7 +204,7 @@ class Work:
         return {"outcome": OK, "body": {"tables": [encoding.table_in_json(each) for each in tables]}}
 
     def budget(self, message: Message) -> Reply:
-        """The analyst's own share: nothing of others."""
+        """Return the analyst's own share, and nothing about other analysts."""
         session = self.session(message)
         share = session.share
         body = {
@@ -219,7 +219,7 @@ class Work:
         return {"outcome": OK, "body": body}
 
     def answers(self, message: Message) -> Reply:
-        """A part of what the analyst has paid for, the newest last, and where the next part begins (None: nowhere)."""
+        """Return a page of the analyst's paid queries, the newest last, and where the next page begins, if any."""
         after, limit = message.get("page", (0, MOST_LISTED))
         entries = self.session(message).own_entries
         answers = [encoding.entry_in_json(each) for each in entries[after : after + limit]]
@@ -227,13 +227,13 @@ class Work:
         return {"outcome": OK, "body": {"answers": answers, "next": more}}
 
     def history(self, message: Message) -> Reply:
-        """As `answers`, with the numbers of lines, which tell of others' questions: for the server alone."""
+        """As `answers`, with line numbers, which reveal other analysts' activity: for the server only."""
         entries = self.session(message).own_entries
         answers = [{**encoding.entry_in_json(each), "number": each.number} for each in entries]
         return {"outcome": OK, "body": {"answers": answers}}
 
     def vocabulary(self, message: Message) -> Reply:
-        """What completes a query: names that are declared, as they are written, and words of the language."""
+        """Return the completions of a query: declared names as identifiers, and keywords."""
         tables = [
             {**_named(table.name), "columns": [_named(column.name) for column in table.columns]}
             for table in self.session(message).catalog.tables.values()
@@ -242,7 +242,7 @@ class Work:
 
 
 def _key(message: Message) -> tuple[str, tuple[str, ...]]:
-    """Whose session a message is for, over which tables."""
+    """Return the analyst and the tables of a message."""
     return str(message["analyst"]), tuple(message["tables"])
 
 
@@ -267,8 +267,8 @@ def _schema_of(schema: Schema, entries: Mapping[str, Any]) -> Schema:
 
 
 def _stamps(table: Table, *, as_read: bool) -> list[tuple[object, ...]]:
-    """The files of a table and what they are like now. as_read: of files that were read once, what they were like then.
-    Raises InvalidSchema where one is gone."""
+    """Return the files of a table and their current state; as_read: for files read once, the state when they were read.
+    Raises InvalidSchema if a file is gone."""
     origin = table.origin
     if origin is None:
         return []
@@ -296,29 +296,29 @@ OPERATIONS: dict[str, Callable[[Work, Message], Reply]] = {
 
 
 def answered(work: Work, message: Message) -> Reply:
-    """The reply to a message; whatever goes wrong is one too."""
+    """Return the reply to a message; failures are replies, too."""
     try:
         if work.changed:
             return {"outcome": CHANGED}
         with remembered_for(str(message["analyst"])):
             return OPERATIONS[message["operation"]](work, message)
-    except Exception as error:  # noqa: BLE001 - of one that is not about the text, its class is said
+    except Exception as error:  # noqa: BLE001 - only the class is reported if the error is not about the query
         return outcome_of(error)
 
 
 def main(connection: Connection, config: Config) -> None:
-    """The life of a worker: until the connection ends, which it does with the server."""
+    """Run a worker until the connection ends, which it does with the server."""
     with suppress(EOFError, OSError):
         try:
             work = Work(config)
         except DPSQLError as error:
             connection.send({"outcome": UNAVAILABLE, "error": error})
             return
-        except Exception as error:  # noqa: BLE001 - it may hold cells of a file
+        except Exception as error:  # noqa: BLE001 - its message may contain cells of a file
             connection.send({"outcome": FAILED, "class": type(error).__name__})
             return
         gc.collect()
-        gc.freeze()  # as where it comes from
+        gc.freeze()  # as in `preload`
         connection.send({"outcome": OK, "stamps": work.stamps})
         while True:
             connection.send(answered(work, connection.recv()))
