@@ -1,1 +1,1 @@
-"""The server: the owner keeps the data, analysts ask over HTTP."""
+"""HTTP server: the owner keeps the data, analysts send queries."""

@@ -1,4 +1,4 @@
-"""Anchors that analysts send along: where what one of them was told is not in the ledger, nothing is served."""
+"""Check of the ledger checkpoints that analysts send along: if the ledger lacks one, serving halts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WENT_BACK = "An answer that was given is not in the ledger. Nothing is served un
 
 
 class Watch:
-    """Looks at the anchors of requests. Raises InvalidArgument where one was missed before and still is."""
+    """Checks the checkpoints of requests. Raises InvalidArgument if one was missed before and is still missing."""
 
     def __init__(self, anchors: Anchors, ledger: Ledger, journal: Journal) -> None:
         self._anchors, self._ledger, self._journal = anchors, ledger, journal
@@ -33,8 +33,8 @@ class Watch:
             anchors.found()
 
     def look(self, request: Request, grant: Grant) -> dict[str, str]:
-        """Headers to answer with: whether the anchor is known. One whose line is not there is `missed` from then on; an
-        anchor that was not made here is of no meaning, and ignored. Reads the ledger, so called in a thread."""
+        """Return response headers that state whether the checkpoint is known. If its ledger line is missing, set
+        `missed`; ignore one that was not made here. Reads the ledger, so call it in a thread."""
         sent = request.headers.getlist(ANCHOR)
         place = self._anchors.read(grant.analyst, sent[0]) if len(sent) == 1 else None
         if place is not None and not self._ledger.holds_outcome(grant.analyst, *place):
@@ -44,6 +44,6 @@ class Watch:
         return {ANCHOR: UNKNOWN} if sent and place is None else {}
 
     def hold(self) -> None:
-        """Raises Problem where the ledger has gone back."""
+        """Raise Problem if the ledger was rolled back."""
         if self.missed:
             raise Problem(503, detail=WENT_BACK, hint="Tell the data owner.", headers={ANCHOR: MISSED})

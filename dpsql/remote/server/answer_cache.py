@@ -1,4 +1,4 @@
-"""Answers as they travel, kept by a process that gives them again."""
+"""Serialized answers, kept by a process that returns them again."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from dpsql.schema.frozen import dataclass
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.served import ServedSession
 
-_MOST, _MOST_BYTES = 256, 16 * 2**20  # as many as there are plans that are remembered
+_MOST, _MOST_BYTES = 256, 16 * 2**20  # as many as cached plans
 
 
 @dataclass(frozen=True)
 class SerializedAnswer:
-    """An answer as it travels, in bytes, that may be given again: but for the line below it, which says what is left
-    now."""
+    """A serialized answer without its footer, which states the current remaining budget."""
 
     content: bytes
     notes: tuple[str, ...]
-    """Those above that line."""
+    """The notes above the footer."""
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> SerializedAnswer:
@@ -32,29 +31,29 @@ class SerializedAnswer:
         return cls(in_bytes(rest), tuple(said["notes"][:-1]))
 
     def again(self, footer: str) -> bytes:
-        """As it is given again now."""
+        """Return the answer as a cached one, with the current footer."""
         now = in_bytes({"notes": [*self.notes, footer], "footer": footer, "replayed": True})
         return now[:-1] + b"," + self.content[1:]
 
 
 class AnswerCache:
-    """Answers of one analyst as they travel, by statement and line of the ledger, so that one which is given again and
-    again is written out once. None is shown by being here: each time it is looked up who may ask, and what is due."""
+    """Serialized answers of one analyst, by statement and line of the ledger, so that a repeated answer is serialized
+    once. Being here shows none of them: permission and due queries are checked at each look-up."""
 
     def __init__(self) -> None:
         self._written: OrderedDict[tuple[int, int], tuple[PreparedQuery, SerializedAnswer]] = OrderedDict()
         self._bytes = 0
 
     def find(self, place: tuple[PreparedQuery, int]) -> SerializedAnswer | None:
-        """The answer to this statement in that line."""
+        """Return the answer to this statement in this line of the ledger."""
         key = (id(place[0]), place[1])
-        if key not in self._written:  # whose value holds the statement, so that nothing else has its id
+        if key not in self._written:  # the value keeps the statement alive, so that its id is not reused
             return None
         self._written.move_to_end(key)
         return self._written[key][1]
 
     def keep(self, place: tuple[PreparedQuery, int], written: SerializedAnswer) -> None:
-        """Keep it; the oldest are let go of where there are too many."""
+        """Store an answer, and drop the oldest ones beyond the limits."""
         self._written[id(place[0]), place[1]] = (place[0], written)
         self._bytes += len(written.content)
         while self._written and (len(self._written) > _MOST or self._bytes > _MOST_BYTES):
@@ -63,12 +62,12 @@ class AnswerCache:
 
 
 def answer_of(session: ServedSession, result: Result) -> Reply:
-    """An answer as it is sent, ready for whoever asked: the server adds to it, and reads none of it."""
+    """Return the reply with a result in serialized form, to which the server adds without reading it."""
     content = in_bytes(encoding.result_in_json(result))
     return answer(session, content, result.loss, replayed=result.replayed)
 
 
 def answer(session: ServedSession, content: bytes, loss: Cost, *, replayed: bool) -> Reply:
-    """The reply with an answer that is written out, and with what came of its charge."""
+    """Return the reply with a serialized answer, and with the result of its charge."""
     said = {"loss": encoding.cost_in_json(loss), "replayed": replayed, "end": session.end}
     return {"outcome": OK, "content": content, **said}

@@ -1,4 +1,4 @@
-"""The routes of the server, as records from which its description is made too."""
+"""The routes of the server, as records from which the OpenAPI description is also generated."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dpsql.remote.server.service import Service, seen_within
 from dpsql.schema.frozen import dataclass
 
 ANSWERS = (requests.JSON, requests.ARROW)
-"""The forms of answers; all else is JSON."""
+"""The formats of answers; everything else is JSON."""
 Act = Callable[[Service, Request, Grant], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One route: what it does, what its body is ("" for none), and what it may say beside what all routes may."""
+    """One route: its function, the type of its body ("" for none), and its statuses beyond those of all routes."""
 
     method: str
     path: str
@@ -53,7 +53,7 @@ async def ask(service: Service, request: Request, grant: Grant) -> Response:
 
 
 async def look(service: Service, request: Request, grant: Grant) -> Response:
-    """The answer of a query, when it may be seen."""
+    """Return the answer of a query, when it may be seen."""
     job = await service.find(grant, request.path_params["id"])
     if job is None:
         raise Problem(404)
@@ -70,7 +70,7 @@ async def _shown(service: Service, request: Request, job: Job) -> Response:
 
 
 async def _in_form(service: Service, request: Request, content: bytes) -> Response:
-    """An answer as JSON, or as a stream of Arrow's, where that is asked for."""
+    """Return an answer as JSON, or as an Arrow stream if requested."""
     if requests.form_of(request.headers.getlist("accept"), ANSWERS) == requests.JSON:
         return Response(content, media_type=requests.JSON)
     try:
@@ -81,7 +81,7 @@ async def _in_form(service: Service, request: Request, content: bytes) -> Respon
 
 
 def _free(operation: str, read: Callable[[bytes], Any] | None, word: str = "terms") -> Act:
-    """What the planner answers at once."""
+    """Return the action of a route that the planner answers at once."""
 
     async def act(service: Service, request: Request, grant: Grant) -> Response:
         words: dict[str, Any] = {} if read is None else {word: read(await body_of(request))}
@@ -118,7 +118,7 @@ OPERATIONS = (
 
 
 def application(service: Service) -> Starlette:
-    """The routes. Who has no token learns nothing but that, that it lives, and what is in the description."""
+    """Return the application. Clients without token learn only that, the server's state, and its description."""
     document = description(
         [(each.method, each.path, each.purpose, each.body, each.statuses, each.forms) for each in OPERATIONS]
     )
@@ -159,7 +159,7 @@ def application(service: Service) -> Starlette:
         return response_of(Problem(status if status in (404, 405) else 500))
 
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys((Problem, HTTPException, Exception), refused))
-    app.router.redirect_slashes = False  # it would tell whoever has no token which paths there are
+    app.router.redirect_slashes = False  # redirects would reveal existing paths to clients without token
     return app
 
 

@@ -1,4 +1,4 @@
-"""Who asks: a token, looked up again at each request in the owner's file, and held against the ledger."""
+"""Authentication: tokens are looked up in the owner's file at each request, and checked against the ledger."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _nothing_more(_: Grant) -> Any:
 
 
 class Door:
-    """Lets in whoever has a token that has not ended and a share that was not taken away."""
+    """Admits holders of valid tokens whose share was not revoked."""
 
     def __init__(self, file: Path, ledger: Ledger, journal: Journal, words: ServerWords) -> None:
         self._file, self._ledger, self._journal, self._words = file, ledger, journal, words
@@ -34,22 +34,22 @@ class Door:
         self._by_token: dict[str, Grant] = {}
 
     async def opened(self, request: Request, look: Callable[[Grant], Looked] = _nothing_more) -> tuple[Grant, Looked]:
-        """Who asks, and what is seen at the same moment of the ledger. Raises Problem."""
+        """Return the analyst's grant, and the result of `look` at the same moment of the ledger. Raises Problem."""
         name = self._named(request)
         token = "" if name is not None else token_hash(token_of(request.headers.getlist("authorization")))
         return await self._found(token, name, look)
 
     async def named(self, request: Request) -> Grant | None:
-        """Whom a program in front names; None where it names nobody. Raises Problem."""
+        """Return the grant of the user that a trusted proxy names; None if it names nobody. Raises Problem."""
         name = self._named(request)
         return None if name is None else (await self._found("", name, _nothing_more))[0]
 
     async def admitted(self, token: str) -> Grant:
-        """Whose token it is, of which this is the hash. Raises Problem."""
+        """Return the grant of a token hash. Raises Problem."""
         return (await self._found(token, None, _nothing_more))[0]
 
     async def _found(self, token: str, name: str | None, look: Callable[[Grant], Looked]) -> tuple[Grant, Looked]:
-        """All that a request needs to know of the ledger, by one thread and as of one moment."""
+        """Read all that a request needs from the ledger, in one thread and as of one moment."""
 
         def found() -> tuple[Grant, Looked]:
             with self._ledger.at_one_moment():
@@ -63,8 +63,8 @@ class Door:
             raise Problem(503) from None
 
     def _named(self, request: Request) -> str | None:
-        """Whom a program in front names, which has seen who it is: one that the owner lists, by the address that the
-        socket says, in the header that he names; None where it names nobody. Raises Problem."""
+        """Return the user that a proxy has authenticated; None if it names nobody. The proxy must be listed by the
+        owner, by the socket's peer address, and use the configured header. Raises Problem."""
         peer = request.client.host if request.client else ""
         header = self._words.user_header
         names = request.headers.getlist(header) if header and self._words.trust_proxy.holds(peer) else []
@@ -75,13 +75,13 @@ class Door:
         return _read_name(names[0])
 
     def _grant(self, token: str, name: str | None = None) -> Grant:
-        """Whose token it is, or who was named. Raises Problem."""
+        """Return the grant of a token or a named user. Raises Problem."""
         grants = self._grants()
         known = grants.get(token) if name is None else next((e for e in grants.values() if e.analyst == name), None)
         if known is None or known.token in self._ledger.ended_tokens:
             raise _refused(name)
         if has_ended(known, self._ledger.latest):
-            with suppress(LedgerError):  # by a clock that went back no line can be written, and the token has ended too
+            with suppress(LedgerError):  # no line can be written if the clock went back, but the token has expired
                 self._ledger.end_token(known.analyst, known.token)
             raise _refused(name)
         holding = self._ledger.holding(known.analyst)
@@ -90,10 +90,10 @@ class Door:
         return known
 
     def _grants(self) -> dict[str, Grant]:
-        """The file as it is now; it is another file after each change."""
+        """Return the file's current grants; each change creates a new file."""
         try:
             stat = self._file.stat()
-        except FileNotFoundError:  # nobody was given a token yet
+        except FileNotFoundError:  # no token was issued yet
             return {}
         except OSError:
             raise InvalidArgument("the file of tokens cannot be read.") from None
@@ -105,7 +105,7 @@ class Door:
 
 
 def _read_name(sent: str) -> str:
-    """A name of a header: bytes of UTF-8, which the server has read as Latin-1."""
+    """Decode a header's name: bytes of UTF-8, which the server has read as Latin-1."""
     try:
         return sent.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -113,5 +113,5 @@ def _read_name(sent: str) -> str:
 
 
 def _refused(name: str | None) -> Problem:
-    """Of a token, or of somebody whom a program in front has named: whom no other token would help."""
+    """Return the refusal of a token, or of a user whom a proxy has named: another token would not help."""
     return Problem(403) if name is not None else Problem(401, headers={"WWW-Authenticate": "Bearer"})

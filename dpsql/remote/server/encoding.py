@@ -1,4 +1,4 @@
-"""Answers, explanations, prices and errors as JSON: what a library would have said, in types that JSON has."""
+"""JSON encoding of answers, explanations, costs and errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dpsql.schema.intervals import Interval
 from dpsql.session.costs import Quote
 
 LEVEL = 0.95
-"""Of the intervals that an answer carries."""
+"""Level of the intervals of an answer."""
 _EXACT = 2**53
 
 
 def cell_in_json(cell: Any) -> Any:
-    """Whole numbers beyond 2^53, infinite ones, dates and timestamps as texts."""
+    """Return a cell in JSON: integers beyond 2^53, infinite numbers, dates and timestamps become text."""
     if isinstance(cell, bool) or cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, datetime):
@@ -42,7 +42,7 @@ def cells_in_json(cells: Iterable[Any]) -> list[Any]:
 
 
 def result_in_json(result: Result) -> dict[str, Any]:
-    """An answer: its columns with the ends of their intervals, the table as it prints, and what is said below it."""
+    """Return an answer: its columns with the ends of their intervals, the table as printed, and its notes."""
     own = {column.name for column in result._export_columns(None)}
     words = result._text_cells(LEVEL)
     _, panels = result._plot_parts(LEVEL)
@@ -81,7 +81,7 @@ def result_in_json(result: Result) -> dict[str, Any]:
 
 
 def answers_in_json(answers: Iterable[object]) -> list[dict[str, Any]]:
-    """The answers that a statement was computed of, each with how it was made."""
+    """Return the answers that a multi-step query was computed from, each with its explanation."""
     return [
         {**result_in_json(each), "explanation": explanation_in_json(each.explanation)}
         for each in answers
@@ -90,7 +90,7 @@ def answers_in_json(answers: Iterable[object]) -> list[dict[str, Any]]:
 
 
 def explanation_in_json(explanation: Explanation) -> dict[str, Any]:
-    """How a query would be answered: as it prints with what would be left, and without; and for machines."""
+    """Return an explanation: as text with and without the remaining budget, and as a dictionary."""
     return {
         "text": str(explanation),
         "text_without_budget": str(replace(explanation, left=None)),
@@ -101,7 +101,7 @@ def explanation_in_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of dictionaries, lists and numbers, none of them infinite."""
+    """Return a value as dictionaries, lists and finite numbers."""
     if isinstance(value, dict):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -110,7 +110,7 @@ def plain(value: Any) -> Any:
 
 
 def quote_in_json(quote: Quote) -> dict[str, Any]:
-    """A price."""
+    """Return a quoted cost."""
     return {
         "cost": cost_in_json(quote.cost),
         "left": remaining_in_json(quote.left),
@@ -123,7 +123,7 @@ def quote_in_json(quote: Quote) -> dict[str, Any]:
 
 
 def cost_in_json(cost: Cost) -> dict[str, Any]:
-    """Exact fractions."""
+    """Return a cost as exact fractions."""
     epsilon = None if cost.epsilon is None else str(cost.epsilon)
     return {"epsilon": epsilon, "delta": str(cost.delta), "rho": str(cost.rho), "hidden": str(cost.hidden)}
 
@@ -138,12 +138,12 @@ def spent_in_json(spent: SpentBudget) -> dict[str, Any]:
 
 
 def entry_in_json(entry: Entry) -> dict[str, Any]:
-    """A charge of the analyst's own."""
+    """Return a charge of the analyst."""
     return {"time": entry.time, "sql": entry.label, "cost": cost_in_json(entry.cost)}
 
 
 def table_in_json(table: TableSchema) -> dict[str, Any]:
-    """What is declared of a table."""
+    """Return the declared facts of a table."""
     word, limits = table.unit_word, table.limits
     return {
         "name": table.name,
@@ -169,7 +169,7 @@ def _ends(bounds: Interval | None) -> list[Any] | None:
 
 
 def error_in_json(error: DPSQLError, status: int, *, charged: bool = False) -> dict[str, Any]:
-    """A problem of RFC 9457, with what a library's error holds."""
+    """Return an error of the library as a problem of RFC 9457."""
     span = error.span
     return {
         "type": "about:blank",

@@ -1,4 +1,4 @@
-"""Places that are given in turn, so that nobody waits longer because somebody else asks much."""
+"""Fair queue: many requests of one analyst do not delay the others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """So many places. Of the analysts who wait for one, whoever has waited longest since his last is next: behind one
-    request of each other, however many they have."""
+    """A number of places, assigned in turn: among waiting analysts, the one whose last turn is longest ago is next. A
+    request waits for at most one request of each other analyst."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -18,7 +18,7 @@ class Turns:
 
     @asynccontextmanager
     async def of(self, analyst: str) -> AsyncIterator[None]:
-        """With a place."""
+        """Hold a place while the block runs."""
         if self._free:
             self._free -= 1
         else:
@@ -43,8 +43,8 @@ class Turns:
             analyst, turns = self._waiting.popitem(last=False)
             turn = turns.popleft()
             if turns:
-                self._waiting[analyst] = turns  # behind everybody else who waits
-            if not turn.done():  # or whoever waited has gone
+                self._waiting[analyst] = turns  # behind all other waiting analysts
+            if not turn.done():  # done: the request was cancelled
                 turn.set_result(None)
                 return
         self._free += 1

@@ -1,4 +1,4 @@
-"""What every request passes first: names of the server, sizes and shapes of headers; and what every answer carries."""
+"""Checks of every request: host names, sizes and shapes of headers; and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.remote.server.messages import in_bytes
 from dpsql.remote.server.problems import Problem
 
 MOST_HEADER, MOST_LINE, MOST_BODY, ARRIVAL = 16_384, 8_192, 65_536, 10.0
-"""Bytes of a header, of a request's path and of a body, and seconds in which a body has to be here."""
+"""Bytes of a header, of a request's path and of a body, and seconds within which a body must arrive."""
 HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -22,17 +22,17 @@ HEADERS = [
     (b"referrer-policy", b"same-origin"),
 ]
 HSTS = (b"strict-transport-security", b"max-age=31536000")
-"""Under TLS: a browser asks this server by HTTPS only, for a year."""
+"""Under TLS: browsers use only HTTPS for this server, for a year."""
 SCHEME = "dpsql.scheme"
-"""Where the scope says by which scheme people ask."""
+"""Key of the ASGI scope for the scheme that clients use."""
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
 class Guard:
-    """An application of ASGI around another. hosts: the names, with ports, by which the server may be asked; in_front:
-    whether an address is that of a program which does TLS for others."""
+    """ASGI middleware. hosts: the names, with ports, under which the server may be addressed; in_front: whether an
+    address is that of a proxy that terminates TLS."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Guard:
         await self._app({**scope, SCHEME: scheme}, receive, sent)
 
     def _check(self, scope: Scope, scheme: str) -> None:
-        """Raises Problem."""
+        """Check host, origin and sizes. Raises Problem."""
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_LINE:
             raise Problem(414, headers={"Connection": "close"})
@@ -87,17 +87,17 @@ PROBLEM = "application/problem+json"
 
 
 def in_json(body: Any, status: int = 200, *, kind: str = "application/json", headers: Any = None) -> Response:
-    """A body as `in_bytes` writes it."""
+    """Return a response with a body in JSON."""
     return Response(in_bytes(body), status, headers=headers, media_type=kind)
 
 
 def response_of(refusal: Problem) -> Response:
-    """A problem as an answer."""
+    """Return a problem as a response."""
     return in_json(refusal.body, refusal.status, kind=PROBLEM, headers=refusal.headers)
 
 
 async def body_of(request: Request, kind: str = "application/json") -> bytes:
-    """The body, which is counted while it arrives. Raises Problem."""
+    """Return the body, whose size is counted while it arrives. Raises Problem."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         raise Problem(415, headers={"Connection": "close"})
     parts, size = [], 0

@@ -10,7 +10,7 @@ from dpsql.remote.server.messages import Message
 
 @dataclass(eq=False)
 class Job:
-    """One query. begins: when its grid does, by the loop's clock; key, body: hashes; reach, ahead: as of `seen_at`."""
+    """One query. begins: start of its time grid, on the loop's clock; key, body: hashes; reach, ahead: see `seen_at`."""
 
     analyst: str
     key: str
@@ -23,6 +23,6 @@ class Job:
     reach: int | None = None
     ahead: tuple[int, ...] = ()
     given: str = ""
-    """The run of the server that gave an answer under this key, for nothing; "" where none did."""
+    """The server run that gave a cached answer under this key for free; "" if none did."""
     status: int = 0
     content: bytes = b""

@@ -1,9 +1,9 @@
-"""Queries from their arrival to the moment at which their answers may be seen.
+"""Queries from their arrival until their answers may be seen.
 
-An answer appears at a point of a grid in time (250 ms, 500, 1 s, 2 s, ...), since how long a run took may tell of rows.
-It begins with the question's arrival, or where that waited for a place with that: an earlier answer of the same analyst
-was seen then. Until its point it is visible nowhere, and holds its place among the two that an analyst may have at
-work. What is refused, or was answered before and has been seen, reads no row and leaves at once.
+An answer appears at a point of a time grid (250 ms, 500, 1 s, 2 s, ...), since the duration of a run may depend on
+rows. The grid starts when the query arrives or, if it waited for a place, when it got the place: an earlier answer of
+the analyst was seen then. Until its point the answer is invisible, and occupies one of the analyst's two places.
+Refusals, and cached answers that have been seen, read no row and are returned at once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dpsql.remote.server.workers import FATAL, PLANNING, Crew, ServingHalted, Wo
 from dpsql.session.server_settings import ServerWords
 
 AT_ONCE, WAITING = 2, 16
-"""Queries of one analyst at work, and those that wait for that."""
+"""Queries that one analyst may have running, and waiting."""
 _MOST_KEPT, _MOST_BYTES = 2_000, 64 * 2**20
-"""Answers that can be looked up by their ids; older ones are there for their keys."""
+"""Limits of answers that can be looked up by id; older ones are found by their keys."""
 
 
 class Jobs:
@@ -64,7 +64,7 @@ class Jobs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, analyst: str, key: str, body: str, message: Message) -> Job:
-        """The query of this key: a new one, or the one that it is already. Raises Problem."""
+        """Return the query of this key, created if it is new. Raises Problem."""
         asked, name = await asyncio.to_thread(self._asked, analyst, key)
         job = self._by_key.get((analyst, key))
         given = None if asked is not None or self._free is None else self._free.find(key)
@@ -78,7 +78,7 @@ class Jobs:
                 raise Problem(429, headers={"Retry-After": "1"})
             now, name = asyncio.get_running_loop().time(), name or fresh_key().hex()[:32]
             job = Job(analyst, key, body, message, now, name)
-            self._bytes -= len(self._by_id.pop(name, job).content)  # under its key, with no answer yet
+            self._bytes -= len(self._by_id.pop(name, job).content)  # found by its id, with no answer yet
             job.given = "" if given is None else given.run
             self._by_key[analyst, key] = self._by_id[job.id] = job
             self._open[analyst] += 1
@@ -88,7 +88,7 @@ class Jobs:
         return job
 
     def _asked(self, analyst: str, key: str) -> tuple[AnalystRequest | None, str]:
-        """What was charged under the key, and its id if known. Raises Problem for an analyst who was stopped."""
+        """Return what was charged under the key, and its id if known. Raises Problem if the analyst was stopped."""
         with self._ledger.at_one_moment():
             if self._ledger.failures(analyst) >= MOST_FAILURES:
                 raise Problem(403, detail=problems.STOPPED)
@@ -96,25 +96,25 @@ class Jobs:
         return asked, self._links.name(key) if asked is not None and self._links is not None else ""
 
     def find(self, analyst: str, name: str) -> Job | None:
-        """The query of an id, for whoever asked it alone."""
+        """Return the query of an id, only for the analyst who submitted it."""
         job = self._by_id.get(name)
         return job if job is not None and job.analyst == analyst else None
 
     @property
     def open(self) -> int:
-        """How many are at work or waiting."""
+        """The number of queries that run or wait."""
         return self._open.total()
 
     def of(self, analyst: str) -> list[Job]:
-        """The queries of an analyst that can be looked up."""
+        """Return the queries of an analyst that can be looked up."""
         return [job for job in self._by_id.values() if job.analyst == analyst]
 
     def unseen(self, analyst: str) -> list[str]:
-        """The questions whose answers are not to be seen yet: those of an analyst, or of all where they share."""
+        """Return the unseen queries: those of an analyst, or of all if analysts share answers."""
         return [question for whose, question in self._unseen if self._shared or whose == analyst]
 
     async def ended(self) -> None:
-        """When all that was begun has come to its end."""
+        """Wait until all tasks have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -126,7 +126,7 @@ class Jobs:
     async def _live(self, job: Job) -> None:
         try:
             await self._answer(job)
-        except Exception as error:  # noqa: BLE001 - whoever asked is told so, and the owner what kind
+        except Exception as error:  # noqa: BLE001 - reported to the analyst, and its class to the owner
             self._finish(job, 500, problem(500), error=type(error).__name__)
         finally:
             self._open[job.analyst] -= 1
@@ -147,7 +147,7 @@ class Jobs:
         try:
             waits = (turn := self._turn(job.analyst)).locked()
             async with turn:
-                if waits:  # counted from its arrival, each of many would wait twice as long as the one before
+                if waits:  # counted from arrival, each waiting query would take twice as long as the one before
                     job.begins = asyncio.get_running_loop().time()
                 await self._run(job, reply)
         finally:
@@ -157,8 +157,8 @@ class Jobs:
                     del self._unseen[each]
 
     async def _run(self, job: Job, planned: Reply) -> None:
-        """Charge, by the process that plans and so whatever runs; then wait for a worker. Were it charged by the
-        worker, the time of the charge, which is shown, would tell when the run before it had ended."""
+        """Charge in the planning process, independently of other runs, then wait for a worker. If the worker charged,
+        the time of the charge, which is shown, would reveal when the run before it ended."""
         message = {**job.message, "request": (*job.message["request"], planned["before"])}
         if not planned["charged"]:
             try:
@@ -177,17 +177,17 @@ class Jobs:
             except (WorkerEnded, ServingHalted) as error:
                 await self._came_to_nothing(job, error, grid=True)
                 return
-            if reply["outcome"] == REFUSED:  # it was charged: what is refused now is a fault
+            if reply["outcome"] == REFUSED:  # it was charged: a refusal now is a fault
                 reply = {"outcome": FAILED, "class": "InternalError"}
             await self._told(job, reply, grid=True)
 
     async def _planned(self, job: Job) -> Reply:
-        """A refusal, an answer that was given before, or the questions that are to be run. A question that is at work,
-        or has an answer that is not to be seen yet, is waited for; not where a fresh draw is asked for. It is charged
-        at once where the analyst has nothing else open, so that it is no other's question and has its place."""
+        """Return a refusal, a cached answer, or the queries to run. Unless a fresh draw is requested, wait for a query
+        that is running or whose answer is unseen. Charge at once if the analyst has no other query open: then it
+        matches no other query and has its place."""
 
         def now() -> Message:
-            """What is charged before this one's turn may be answered by then, and not be seen yet."""
+            """State at the time of planning: charges made before this query's turn may be answered by then, unseen."""
             return {"hidden": self.unseen(job.analyst), "charge": self._open[job.analyst] == 1}
 
         if job.given:
@@ -203,13 +203,13 @@ class Jobs:
             if not others:
                 return reply
             await others[0].seen.wait()
-            await asyncio.sleep(0)  # so that it is taken out of those that are not seen
+            await asyncio.sleep(0)  # so that it is removed from the unseen ones
 
     def _turn(self, analyst: str) -> asyncio.Semaphore:
         return self._turns[analyst] if self._limits else asyncio.Semaphore()
 
     async def _told(self, job: Job, reply: Reply, *, grid: bool) -> None:
-        """What a worker replied, to be seen at once or at a point of the grid."""
+        """Show a worker's reply, at once or at a point of the grid."""
         outcome = reply["outcome"]
         if outcome == REFUSED:
             self._finish(job, int(reply["body"]["status"]), reply["body"])
@@ -228,7 +228,7 @@ class Jobs:
         """End a run, or planning, that gave no reply to show."""
         try:
             await self._settle(job, error, grid=grid, reply=reply)
-        except LedgerError as unread:  # it may have been charged, and which run failed is seen no sooner for that
+        except LedgerError as unread:  # it may have been charged; a failed run is shown no sooner for that
             if grid:
                 await self._until_seen(job)
             self._finish(
@@ -236,7 +236,7 @@ class Jobs:
             )
 
     async def _settle(self, job: Job, error: Exception, *, grid: bool, reply: Reply | None) -> None:
-        """Tell what the ledger says of the charge. Raises LedgerError."""
+        """Show what the ledger states about the charge. Raises LedgerError."""
         kind = str((reply or {}).get("class", type(error).__name__))
         asked = await asyncio.to_thread(self._ledger.asked, job.key)
         if asked is None:
@@ -254,7 +254,7 @@ class Jobs:
             body = {**problem(500, detail=problems.CHARGED_FOR_GOOD, charged=True), **await self._anchored(job)}
             self._finish(job, 500, body, error=kind)
             return
-        try:  # it may have been kept before the worker ended
+        try:  # the answer may have been stored before the worker ended
             known = await self._crew.plan({**job.message, "operation": "plan", "hidden": []})
         except (WorkerEnded, ServingHalted):
             known = {"outcome": ""}
@@ -264,9 +264,9 @@ class Jobs:
         self._finish(job, 503, problem(503, detail=problems.CHARGED_SO_FAR, charged=True), error=kind)
 
     def _finish_unpaid(self, job: Job, error: Exception, kind: str, reply: Reply | None, *, planning: bool) -> None:
-        """End a job of which nothing was charged. planning: whether it had not run yet."""
+        """End a job without charge. planning: whether it had not run yet."""
         if planning and isinstance(error, WorkerEnded) and error.reason == "deadline":
-            from dpsql.remote.server.outcomes import planning_too_long  # with the library's errors, which few need
+            from dpsql.remote.server.outcomes import planning_too_long  # loads the errors, which are rarely needed
 
             self._finish(job, 400, planning_too_long(PLANNING), error=kind)
             return
@@ -274,8 +274,8 @@ class Jobs:
         self._finish(job, *uncharged(failed=failed, changed=isinstance(error, ServingHalted)), error=kind)
 
     async def _anchored(self, job: Job, reply: Reply | None = None) -> dict[str, str]:
-        """An anchor, by which the analyst can show later that this was told, where something was charged for it. A
-        worker that gave an answer says what came of the charge."""
+        """Return a ledger checkpoint, with which the analyst can later prove the answer, if something was charged. A
+        worker's answer contains the result of the charge."""
         if self._anchors is None:
             return {}
         end = reply["end"] if reply is not None and "end" in reply else await asyncio.to_thread(self._end, job.key)
@@ -287,14 +287,14 @@ class Jobs:
             return None if asked is None else self._ledger.outcome(asked.charge)
 
     async def _until_seen(self, job: Job) -> None:
-        """The next point of the grid after a random delay, which hides what one person's rows did to the run."""
+        """Wait for the next point of the grid after a random delay, which hides one person's effect on the run."""
         if self._grid is not None:
             loop = asyncio.get_running_loop()
             end = job.begins + seen_at(self._grid, loop.time() - job.begins, job.reach, self._words, job.ahead)
             await asyncio.sleep(end - loop.time())
 
     def _answered(self, job: Job, said: dict[str, Any], reply: Reply) -> None:
-        """An answer, which a worker has written out."""
+        """Show an answer that a worker has serialized."""
         again = bool(reply["replayed"])
         if again and self._free is not None and reply.get("end") is None:
             self._free.enter(job.key, job.body, job.given or job.message["request"][2])
@@ -303,14 +303,14 @@ class Jobs:
         self._journal.query(job.analyst, job.body, 200, loss=loss, replayed=again, id=job.id)
 
     def _finish(self, job: Job, status: int, body: dict[str, Any], *, error: str = "") -> None:
-        """Whatever is no answer."""
+        """Show a body that is not an answer."""
         final = status in (422, 500) and bool(body.get("charged"))
         self._seen(job, status, in_bytes(body), final=final)
         self._journal.query(job.analyst, job.body, status, id=body.get("id"), error=error)
 
     def _seen(self, job: Job, status: int, content: bytes, *, final: bool) -> None:
-        """What is to be seen from now on. final: the key has come to its end; else nothing was charged, or not for
-        good, and it may try again."""
+        """Make a reply visible. final: the key is used up; otherwise nothing was charged, or not finally, and the key
+        may be retried."""
         job.status, job.content = status, content
         if not final:
             self._by_key.pop((job.analyst, job.key), None)

@@ -1,4 +1,4 @@
-"""The listening socket, which limits connections when they are accepted: before TLS, and before any of their bytes."""
+"""Listening socket that limits connections when they are accepted: before TLS, and before reading any bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from dpsql.session.server_settings import Peers
 
 MOST_CONNECTIONS = 64
-"""Connections of one address."""
+"""Most connections of one address."""
 MOST_IN_ALL = 60_000
 RESERVED = 256
-"""Descriptors that are kept for workers, files and the ledger."""
+"""Descriptors reserved for workers, files and the ledger."""
 HANDSHAKE = 10.0
 """Seconds that a TLS handshake may take."""
 _MOST_REFUSALS = 100
@@ -29,9 +29,9 @@ class LimitedListener(socket.socket):
     limits : bool
         Whether connections of one address are limited.
     proxies : Peers
-        Addresses whose connections are many people's and are not counted.
+        Addresses of proxies, whose connections belong to many people and are not counted.
     only_proxies : bool
-        Whether nobody else may connect.
+        Whether only proxies may connect.
     most : int
         The most connections in all.
     """
@@ -70,7 +70,7 @@ class LimitedListener(socket.socket):
 
 
 class _Connection(socket.socket):
-    """A connection that tells its listener when it is closed."""
+    """A connection that notifies its listener when it is closed."""
 
     def __init__(self, accepted: socket.socket, closed: Callable[[], None]) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
@@ -86,7 +86,7 @@ class _Connection(socket.socket):
 def most_connections() -> int:
     """Raise the process's limit of descriptors as far as it may, and return how many connections that leaves."""
     try:
-        import resource  # not everywhere
+        import resource  # not on all platforms
     except ImportError:
         return MOST_IN_ALL
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""The owner's log: lines of JSON, without a value, a literal, a token, a path or an idempotency key."""
+"""The owner's log: JSON lines without values, literals, tokens, paths or idempotency keys."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from dpsql.core.ledger.clock import now, text_of
 
 
 def _to_stderr(line: str) -> None:
-    with suppress(OSError):  # a log that nobody reads any more holds up no answer
+    with suppress(OSError):  # a log that nobody reads must not block answers
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
 class Journal:
-    """Lines go to standard error, or elsewhere."""
+    """Log that writes lines to standard error, or elsewhere."""
 
     def __init__(self, write: Callable[[str], None] = _to_stderr) -> None:
         self._write = write
         self.events: Counter[str] = Counter()
         self.queries: Counter[tuple[int, bool]] = Counter()
-        """By status and whether they were answered before."""
+
+    """Counts by status and whether the answer was cached."""
 
     def event(self, event: str, **words: Any) -> None:
-        """Something that happened, with what is said of it where anything is."""
+        """Log an event with its non-empty attributes."""
         self.events[event] += 1
         said = {word: value for word, value in words.items() if value not in (None, "", False)}
         self._write(json.dumps({"time": text_of(now()), "event": event, **said}))
 
     def query(self, analyst: str, body: str, status: int, **words: Any) -> None:
-        """A query that came to its end. body: a keyed hash of it, so that the same question is known again."""
+        """Log a finished query. body: a keyed hash of it, which identifies repetitions."""
         self.queries[status, bool(words.get("replayed"))] += 1
         self.event("query", analyst=analyst, question=body[:16], status=status, **words)

@@ -1,6 +1,6 @@
-"""What an owner's monitoring reads: counts of this run of the server, on a Unix socket that is the owner's alone.
+"""Metrics for the owner's monitoring: counts of this server run, on a Unix socket that only the owner can open.
 
-They say how much is asked and what goes wrong, in the text format of Prometheus; no analyst, no question, no value.
+They count requests and failures, in the text format of Prometheus, without analysts, queries or values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KIND = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def text_of(service: Service) -> str:
-    """All of them as they are now."""
+    """Return the current metrics."""
     journal, crew = service.journal, service.crew
     ended = [(f'reason="{reason}"', count) for reason, count in sorted(crew.ended.items())]
     queries = [(f'status="{status}",replayed="{str(again).lower()}"', count)
@@ -53,8 +53,8 @@ def _lines(name: str, kind: str, words: str, values: Iterable[tuple[str, int]]) 
 
 @asynccontextmanager
 async def told_at(path: Path | None, text: Callable[[], str]) -> AsyncIterator[None]:
-    """While the block runs, whoever may open the socket there and asks for /metrics is told. None: nobody. Raises
-    InvalidArgument where it cannot be made."""
+    """Serve /metrics on a socket at this path while the block runs; nowhere for None. Raises InvalidArgument if the
+    socket cannot be created."""
     if path is None:
         yield
         return
@@ -77,7 +77,7 @@ async def told_at(path: Path | None, text: Callable[[], str]) -> AsyncIterator[N
 
 
 def _answer(head: bytes, text: Callable[[], str]) -> bytes:
-    """An answer of HTTP, after which the connection ends."""
+    """Return an HTTP response, after which the connection ends."""
     found = head.split(b" ")[:2] == [b"GET", b"/metrics"]
     body, status = (text().encode(), "200 OK") if found else (b"", "404 Not Found")
     lines = (f"HTTP/1.1 {status}", f"Content-Type: {_KIND}", f"Content-Length: {len(body)}", "Connection: close")
@@ -85,8 +85,8 @@ def _answer(head: bytes, text: Callable[[], str]) -> bytes:
 
 
 def _made(path: Path) -> socket.socket:
-    """The socket, readable and writable by its owner alone from its first moment on. One that a server left which is
-    no more is put away. Raises InvalidArgument."""
+    """Create the socket, accessible only to its owner from the start. Replace one that a dead server left. Raises
+    InvalidArgument."""
     if not hasattr(socket, "AF_UNIX") or sys.platform == "win32":
         raise InvalidArgument("[server] metrics needs a system with Unix sockets.")
     listening = socket.socket(socket.AF_UNIX)
@@ -95,7 +95,7 @@ def _made(path: Path) -> socket.socket:
         _put_away(path)
         listening.bind(str(path))
         listening.listen(16)
-    except (OSError, ValueError):  # another file, a folder that is not there, a path that is too long for a socket
+    except (OSError, ValueError):  # another file, a missing folder, or a path that is too long for a socket
         listening.close()
         raise InvalidArgument(
             f"no socket can be made at {path.name}, for [server] metrics.",
@@ -108,7 +108,7 @@ def _made(path: Path) -> socket.socket:
 
 
 def _put_away(path: Path) -> None:
-    """Remove a socket that nobody listens at. Raises OSError for anything else that is there."""
+    """Remove a socket without listener. Raises OSError for anything else at this path."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise OSError

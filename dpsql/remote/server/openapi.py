@@ -1,4 +1,4 @@
-"""The description of the server for programs, OpenAPI 3.1, made of its routes."""
+"""OpenAPI 3.1 description of the server, generated from its routes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpsql.remote.server.requests import JSON, LONGEST_KEY, TERMS
 from dpsql.version import __version__
 
 Route = tuple[str, str, str, str, tuple[int, ...], tuple[str, ...]]
-"""Method, path, purpose, the name of its body ("": none), the statuses of its own, and the forms of its answers."""
+"""Method, path, purpose, the type of its body ("" for none), its own statuses, and the formats of its answers."""
 _TYPES = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "number"}}
 _ALWAYS = (400, 401, 403, 405, 406, 408, 414, 421, 429, 431, 500, 503)
 _WITH_BODY = (413, 415)
 
 
 def description(routes: Iterable[Route]) -> dict[str, Any]:
-    """The whole document."""
+    """Return the whole document."""
     paths: dict[str, Any] = {
         "/healthz": {"get": _open("Whether it is up")},
         "/openapi.json": {"get": _open("This description")},

@@ -1,5 +1,5 @@
-"""What a worker says of an error. Its words are passed on where they follow from what the analyst wrote alone; it may
-hold anything else, so that of others nothing goes further than their class."""
+"""Replies for errors. Messages that depend only on what the analyst wrote are passed on. Other errors may contain
+anything, so only their class is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpsql.remote.server.messages import FAILED, FINAL, REFUSED, UNAVAILABLE, Re
 
 
 def outcome_of(error: Exception) -> Reply:
-    """The reply to a message that came to an error."""
+    """Return the reply to a message that raised an error."""
     if isinstance(error, PostprocessFailed):
         answers = encoding.answers_in_json(error.answers)
         return {"outcome": FINAL, "body": {**encoding.error_in_json(error, 422, charged=True), "answers": answers}}
@@ -31,7 +31,7 @@ def outcome_of(error: Exception) -> Reply:
 
 
 def planning_too_long(seconds: float) -> dict[str, object]:
-    """The body of a refusal of a text that takes too long to plan; nothing was charged."""
+    """Return the body of the refusal of a query that takes too long to plan; nothing was charged."""
     return encoding.error_in_json(
         UnsupportedSQL(
             f"planning this query takes more than {seconds:g} seconds. Nothing was charged.",

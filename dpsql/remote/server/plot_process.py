@@ -1,5 +1,5 @@
-"""Answers as pictures and files, made by a process of its own: it holds released values only, and nothing that others
-wait for."""
+"""Process that renders answers as plots and files. It holds released values only, and does not block other
+requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsql.remote.server.fork_server import context, end_with_the_server
 from dpsql.remote.server.problems import Problem
 
 if TYPE_CHECKING:
-    from dpsql.remote.answers import RemoteResult  # with pandas, which the server itself loads when it has begun
+    from dpsql.remote.answers import RemoteResult  # loads pandas, which the server itself loads after its start
 
 MOST_PANELS = 6
 PATIENCE = 30.0
@@ -30,7 +30,7 @@ SVG = "image/svg+xml"
 
 
 def answer_of(said: Mapping[str, Any]) -> RemoteResult:
-    """An answer as it travels; how it was made is asked elsewhere."""
+    """Return a serialized answer as a result; its explanation is not available here."""
     from dpsql.remote.answers import RemoteResult
 
     def nowhere() -> Any:
@@ -40,7 +40,7 @@ def answer_of(said: Mapping[str, Any]) -> RemoteResult:
 
 
 def written(content: bytes, form: str) -> bytes:
-    """The answer in a form: those of the library. Raises InvalidArgument where a library is not there."""
+    """Return the answer in a format, as the library writes it. Raises InvalidArgument if a library is missing."""
     answer = answer_of(json.loads(content))
     if form == "svg":
         from dpsql.answer.plot import caption_of, drawing, svg_of
@@ -51,7 +51,7 @@ def written(content: bytes, form: str) -> bytes:
     if form == "csv":
         return answer.to_csv().encode(errors="backslashreplace")
     if form == "json":
-        return answer.to_json().encode(errors="backslashreplace")  # which JSON reads as the same half of a character
+        return answer.to_json().encode(errors="backslashreplace")  # JSON reads the escape as the same surrogate
     stream = io.BytesIO()
     if form == "parquet":
         answer.to_parquet(stream)
@@ -66,13 +66,13 @@ def written(content: bytes, form: str) -> bytes:
 
 
 class PlotProcess:
-    """The process, begun when it is first needed, and anew where it ended."""
+    """The process, started when it is first needed, and restarted when it ended."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
     async def written(self, content: bytes, form: str) -> bytes:
-        """As `written`. Raises InvalidArgument, and Problem where it came to nothing."""
+        """As the function `written`. Raises InvalidArgument, and Problem on failure."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=context(), initializer=end_with_the_server)
         try:
@@ -85,7 +85,7 @@ class PlotProcess:
             raise Problem(503, detail="This form of the answer could not be made now.", hint="Ask again.") from None
 
     def stop(self) -> None:
-        """End it, whatever it is at."""
+        """Kill the process."""
         pool, self._pool = self._pool, None
         if pool is not None:
             for process in list((pool._processes or {}).values()):

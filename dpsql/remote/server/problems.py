@@ -1,5 +1,5 @@
-"""What a server says where there is no answer: problems of RFC 9457. Those of a query are the library's words; all
-others are texts that are fixed here."""
+"""Problems of RFC 9457, the server's errors. Problems of a query use the library's messages; all others are fixed
+texts in this module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dpsql.core.mechanisms.samplers import fresh_key
 
-_TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, what to do
+_TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, hint
     400: ("BadRequest", "The request is not what this server reads.", "See /openapi.json."),
     401: ("Unauthorized", "A token is needed that has not ended.", "Send Authorization: Bearer TOKEN."),
     403: ("Forbidden", "This is not for whoever asks.", "Ask the data owner."),
@@ -36,7 +36,7 @@ _TEXTS: dict[int, tuple[str, str, str]] = {  # status -> title, detail, what to 
 
 
 class Problem(Exception):
-    """A status with its fixed text. hint: in place of the usual one; headers: more of them."""
+    """A status with its fixed text. hint: replaces the usual one; headers: additional ones."""
 
     def __init__(self, status: int, *, detail: str = "", hint: str = "", headers: dict[str, str] | None = None) -> None:
         super().__init__(status)
@@ -50,7 +50,7 @@ class Problem(Exception):
 
 
 def problem(status: int, *, detail: str = "", hint: str = "", charged: bool = False) -> dict[str, Any]:
-    """A body with a random id, by which the owner finds it in the log."""
+    """Return a body with a random id, by which the owner finds the problem in the log."""
     title, usual, remedy = _TEXTS[status]
     return {
         "type": "about:blank",
@@ -72,8 +72,8 @@ STATUSES = tuple(_TEXTS)
 
 
 def uncharged(*, failed: bool, changed: bool) -> tuple[int, dict[str, Any]]:
-    """The status and body of a question that came to nothing before it was charged. failed: by a fault; changed: since
-    data files are not those that serving began with."""
+    """Return status and body of a query that failed before it was charged. failed: by a fault; changed: because the
+    data files have changed since serving began."""
     if failed:
         return 500, problem(500, detail="The server failed. Nothing was charged.")
     return 503, problem(503, detail=f"{FILES_CHANGED} Nothing was charged." if changed else "")

@@ -1,4 +1,4 @@
-"""A server from an owner's file to its end."""
+"""Life of a server, from the owner's schema file to shutdown."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dpsql.session.owner_file import Schema
 from dpsql.session.server_settings import ServerWords
 
 if TYPE_CHECKING:
-    from dpsql.remote.server.service import Service  # what serves is loaded while its workers load the rest
+    from dpsql.remote.server.service import Service  # loaded while the workers load the rest
 
 
 @dataclass(frozen=True)
 class ServerSetup:
-    """What is served, and where. Raises InvalidArgument for plain HTTP, or with what must be on there, on an address
-    that others can reach."""
+    """What is served, and at which address. `check` raises InvalidArgument for plain HTTP, or for disabled protections,
+    on an address that others can reach."""
 
     schema: Path
     host: str = "127.0.0.1"
@@ -45,7 +45,7 @@ class ServerSetup:
 
     @property
     def local(self) -> bool:
-        """Whether nobody but this machine can reach it."""
+        """Whether only this machine can reach the address."""
         if self.host == "localhost":
             return True
         try:
@@ -54,7 +54,7 @@ class ServerSetup:
             return False
 
     def address(self, port: int) -> str:
-        """The URL of a port here."""
+        """Return the URL for a port."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{shown}:{port}"
 
@@ -71,7 +71,7 @@ class ServerSetup:
             raise InvalidArgument(f"[server] {words.open_handed}: off is for 127.0.0.1 alone.")
 
     def names(self, port: int, words: ServerWords) -> frozenset[str]:
-        """By which names it may be asked: those of the owner's list, or on this machine alone its own."""
+        """Return the host names for requests: the owner's list, or on a local address its own names."""
         if words.hosts:
             return frozenset(words.hosts)
         if not self.local:
@@ -83,8 +83,8 @@ class ServerSetup:
 
 
 def serve(serving: ServerSetup, words: Mapping[str, str] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; queries that run then come to their end. words: of a command line, in place of
-    those of the schema's [server]. Raises DPSQLError before it has begun."""
+    """Serve until SIGINT or SIGTERM, and then finish running queries. words: settings of the command line, which
+    override the schema's [server]. Raises DPSQLError if the server cannot start."""
     check_finished(serving.schema)
     schema = Schema.from_toml(serving.schema)
     read = {word: ServerWords.read(word, text) for word, text in (words or {}).items()}
@@ -93,12 +93,12 @@ def serve(serving: ServerSetup, words: Mapping[str, str] | None = None) -> None:
     try:
         from dpsql.remote.server import fork_server as nursery
 
-        nursery.begin()  # as early as there is something to serve: it takes longer than all that follows
-        import uvicorn  # an extra
+        nursery.begin()  # as early as possible: it takes longer than all that follows
+        import uvicorn  # optional dependency
     except ImportError:
         raise InvalidArgument("a server needs more libraries.", hint='pip install "dpsql[server]"') from None
     access_file(schema)
-    with contextlib.closing(ledger_of(schema)) as ledger:  # made, or refused, before anything is begun
+    with contextlib.closing(ledger_of(schema)) as ledger:  # created, or refused, before anything starts
         ledger.check_room()
     with alone(access_file(schema)):
         asyncio.run(_serve(serving, schema, uvicorn))
@@ -136,11 +136,11 @@ async def _serve(serving: ServerSetup, schema: Schema, uvicorn: Any) -> None:
             )
             if serving.certificate is not None:
                 _limit_handshakes()
-            listening.listen(2048)  # before it is said: who reads that may connect at once
+            listening.listen(2048)  # before it is announced: readers may connect at once
             undecided, off = ", ".join(schema.undecided_units), schema.server.open_handed
             journal.event("serving", address=serving.address(port), off=off, undecided_units=undecided)
             _silence()
-            for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more when it has ended by them
+            for each in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after it has ended
                 signal.signal(each, lambda *_: None)
             server = uvicorn.Server(config)
             beginning = asyncio.create_task(_begin(crew, journal, server))
@@ -152,7 +152,7 @@ async def _serve(serving: ServerSetup, schema: Schema, uvicorn: Any) -> None:
 
 
 def _limit_handshakes() -> None:
-    """End a TLS handshake after `HANDSHAKE` seconds. asyncio's default is a minute, and uvicorn passes no other on."""
+    """Limit TLS handshakes to `HANDSHAKE` seconds. asyncio's default is a minute, and uvicorn has no setting for it."""
     from dpsql.remote.server.listening import HANDSHAKE
 
     loop: Any = asyncio.get_running_loop()
@@ -160,7 +160,7 @@ def _limit_handshakes() -> None:
 
 
 def _bound(serving: ServerSetup, words: ServerWords) -> Any:
-    """The socket of that address. Raises InvalidArgument."""
+    """Return the socket bound to the address. Raises InvalidArgument."""
     import socket
 
     from dpsql.remote.server.listening import LimitedListener, most_connections
@@ -178,12 +178,12 @@ def _bound(serving: ServerSetup, words: ServerWords) -> Any:
 
 
 def _metrics_at(serving: ServerSetup, schema: Schema) -> Path | None:
-    """Beside the owner's file, where the path is no whole one."""
+    """Return the path of the metrics socket; a relative path is relative to the owner's file."""
     return serving.schema.parent / schema.server.metrics if schema.server.metrics else None
 
 
 async def _begin(crew: Any, journal: Any, server: Any) -> None:
-    """Load the tables while pages are served already; where that fails, however it does, so does the server."""
+    """Load the tables while pages are already served; if that fails, stop the server."""
     try:
         await crew.start()
         gc.collect()
@@ -195,7 +195,7 @@ async def _begin(crew: Any, journal: Any, server: Any) -> None:
 
 
 def _silence() -> None:
-    """Nothing of uvicorn's and of asyncio's own logs: a traceback there can hold what somebody wrote."""
+    """Silence the logs of uvicorn and asyncio: tracebacks in them may contain analysts' input."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate, logger.disabled = [logging.NullHandler()], False, True
@@ -203,7 +203,7 @@ def _silence() -> None:
 
 @contextlib.asynccontextmanager
 async def _service(schema: Schema) -> AsyncIterator[tuple[Any, Service]]:
-    """The application with its workers and its ledger."""
+    """Yield the application, with its workers and its ledger."""
     from dpsql.remote.server.anchor_watch import Watch
     from dpsql.remote.server.app import application
     from dpsql.remote.server.authentication import Door

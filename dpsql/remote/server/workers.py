@@ -1,4 +1,4 @@
-"""The server's side of its workers: one process that plans, some that run; each is started anew where it ends."""
+"""Worker processes seen from the server: one plans, some run queries; each is restarted when it ends."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PLANNING = 5.0
 """Seconds that planning, which reads no row, may take."""
 _STARTING = 600.0
 _PATIENCE = 30.0
-"""Seconds that a request waits for processes that still load the tables."""
+"""Seconds that a request waits for processes that are still loading the tables."""
 FATAL, UNSENT = ("died", "deadline"), "unsent"
-"""Why a worker ended over a message; and why where it never had it, so that nothing of it has run."""
+"""Reasons why a worker ended while it handled a message; and the reason if it never received the message."""
 LOOK = 0.05
-"""Seconds between two looks at how much memory a worker has that is at work."""
+"""Seconds between checks of a busy worker's memory."""
 
 
 class WorkerEnded(Exception):
-    """A worker ended over a message: `reason` is "died", "deadline" or UNSENT."""
+    """A worker ended during a message: `reason` is "died", "deadline" or UNSENT."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -37,56 +37,56 @@ class WorkerEnded(Exception):
 
 
 class WorkerTooLarge(WorkerEnded):
-    """It was ended since it took more memory than it may have, which is told as its death."""
+    """The worker was ended because it exceeded its memory limit; reported as its death."""
 
 
 class ServingHalted(Exception):
-    """Data files are not those that serving began with."""
+    """The data files have changed since serving began."""
 
 
 class Files:
-    """What the data files were like when serving began."""
+    """State of the data files when serving began."""
 
     def __init__(self) -> None:
         self._stamps: Any = None
         self.changed = False
 
     def check(self, stamps: Any) -> None:
-        """Raises Halted where files have changed since, now and from then on."""
+        """Raise ServingHalted if files have changed since, now and from then on."""
         if self._stamps is None:
             self._stamps = stamps
         if self.changed or stamps != self._stamps:
             self.halt()
 
     def halt(self) -> NoReturn:
-        """Raises Halted, now and from then on."""
+        """Raise ServingHalted, now and from then on."""
         self.changed = True
         raise ServingHalted
 
 
 class Worker:
-    """One process, and a thread that talks to it."""
+    """A worker process, and a thread that communicates with it."""
 
     def __init__(self, config: Config, files: Files) -> None:
         self._config, self._files = config, files
         self.ended: Counter[str] = Counter()
-        """How often it ended over a message or had to be, by the reason."""
+        """How often the process ended or had to be ended during a message, by reason."""
         self._thread = ThreadPoolExecutor(1)
         self._process: Any = None
         self._connection: Any = None
 
     async def start(self) -> None:
-        """Raises DPSQLError where the tables cannot be read."""
+        """Start the process. Raises DPSQLError if the tables cannot be read."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._started)
 
     async def call(self, message: Message, deadline: float) -> Reply:
-        """The reply. Raises Ended, Halted."""
+        """Return the reply. Raises WorkerEnded, ServingHalted."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._exchange, message, deadline)
 
     def stop(self) -> None:
         process = self._process
         if process is not None:
-            process.kill()  # whatever its thread waits for
+            process.kill()  # releases the thread, whatever it waits for
         self._thread.submit(self._kill).result()
         self._thread.shutdown()
 
@@ -98,7 +98,7 @@ class Worker:
         process = ours.Process(target=work, args=(there, self._config), daemon=True)
         try:
             start(process)
-        except (OSError, EOFError):  # what it would come from ended at that moment
+        except (OSError, EOFError):  # the fork server ended at that moment
             raise WorkerEnded(UNSENT) from None
         there.close()
         self._process, self._connection = process, here
@@ -117,7 +117,7 @@ class Worker:
     def _exchange(self, message: Message, deadline: float) -> Reply:
         try:
             self._started()
-        except (DPSQLError, WorkerEnded):  # whatever befell it, it did not have the message
+        except (DPSQLError, WorkerEnded):  # in any case, it did not receive the message
             raise WorkerEnded(UNSENT) from None
         try:
             self._connection.send(message)
@@ -141,7 +141,7 @@ class Worker:
         return reply
 
     def _waited(self, deadline: float) -> bool:
-        """Whether there is a reply in time. Raises TooLarge."""
+        """Return whether a reply arrives in time. Raises WorkerTooLarge."""
         most = None if self._config.words is None else self._config.words.worker_memory
         if most is None:
             return bool(self._connection.poll(deadline))
@@ -160,7 +160,7 @@ class Worker:
 
     @property
     def memory(self) -> int | None:
-        """Bytes of memory that the process has; None where that cannot be seen."""
+        """Bytes of memory of the process; None if unknown."""
         process = self._process
         try:
             pages = int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1])
@@ -178,7 +178,7 @@ class Worker:
 
 
 class Crew:
-    """A planner, which analysts have in turn, and runners, which serve who came first."""
+    """A planner, which serves analysts in turn, and runners, which serve in order of arrival."""
 
     def __init__(self, config: Config, *, runners: int, deadline: float) -> None:
         self.files = Files()
@@ -190,7 +190,7 @@ class Crew:
         self._begun, self.ready = asyncio.Event(), False
 
     async def start(self) -> None:
-        """Load the tables; what is asked meanwhile waits. Raises DPSQLError."""
+        """Load the tables; requests wait meanwhile. Raises DPSQLError."""
         try:
             await asyncio.gather(*(each.start() for each in [self._planner, *self._runners]))
             self._idle += self._runners
@@ -201,17 +201,17 @@ class Crew:
             self._begun.set()
 
     async def plan(self, message: Message, now: Callable[[], Message] = dict) -> Reply:
-        """What needs no row. now: what is to be said of the moment at which it is planned, which is not that at which
-        it begins to wait for that. Raises Ended, Halted."""
+        """Handle a message that needs no rows. now: returns what is to be added when planning starts, rather than when
+        the message begins to wait. Raises WorkerEnded, ServingHalted."""
         await self._loaded()
         async with self._planning.of(message["analyst"]):
             self._check_files()
             return await self._planner.call({**message, **now()}, PLANNING)
 
     async def run(self, message: Message) -> Reply:
-        """What is paid for. Raises Ended, Halted."""
+        """Run a paid query. Raises WorkerEnded, ServingHalted."""
         await self._loaded()
-        async with self._running.of(""):  # first come, first served: who was there before is known (`RunQueue`)
+        async with self._running.of(""):  # in order of arrival: then the runs ahead are known (`RunQueue`)
             self._check_files()
             worker = self._idle.pop()
             try:
@@ -220,7 +220,7 @@ class Crew:
                 self._idle.append(worker)
 
     async def _loaded(self) -> None:
-        """Raises Ended where the tables are not there in time."""
+        """Wait for the tables. Raises WorkerEnded if they are not loaded in time."""
         if not self._begun.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._begun.wait(), _PATIENCE)
@@ -229,7 +229,7 @@ class Crew:
 
     @property
     def places(self) -> int:
-        """Runs at a time."""
+        """The number of concurrent runs."""
         return len(self._runners)
 
     def _check_files(self) -> None:
@@ -238,11 +238,11 @@ class Crew:
 
     @property
     def ended(self) -> Counter[str]:
-        """How many processes ended over a message or had to be, by the reason."""
+        """How many processes ended or had to be ended during a message, by reason."""
         return sum((each.ended for each in self._runners), self._planner.ended)
 
     def memory(self) -> dict[str, int]:
-        """Bytes of memory that each process has, as far as that can be seen."""
+        """Return the bytes of memory of each process, where known."""
         named = {"planner": self._planner, **{f"runner {place}": each for place, each in enumerate(self._runners, 1)}}
         return {name: size for name, each in named.items() if (size := each.memory) is not None}
 

@@ -1,1 +1,1 @@
-"""Pages for people with a browser: what the routes for programs do, as HTML that needs no script."""
+"""Pages for browsers: the operations of the API, as HTML that needs no script."""

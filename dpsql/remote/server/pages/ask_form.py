@@ -1,4 +1,4 @@
-"""A question as a person fills it in: the fields of the form, read as a query with its terms."""
+"""The query form: its fields, read as a query with its terms, and its cost."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MORE = ("delta", "rho", "error", "confidence", "params", "fresh")
 
 
 def fields_of(body: bytes) -> dict[str, str]:
-    """The fields of a form. Raises Problem."""
+    """Return the fields of a form. Raises Problem."""
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
-    except ValueError:  # bytes of no text, or too many fields
+    except ValueError:  # undecodable bytes, or too many fields
         raise Problem(400) from None
     fields = {name: value.replace("\r\n", "\n") for name, value in pairs}
     if len(fields) < len(pairs):
@@ -42,8 +42,8 @@ def fields_of(body: bytes) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class AskForm:
-    """What the form holds. nonce: random, of the page that held it: whatever is asked with it is paid once; quoted:
-    the question and the price that its reader was shown."""
+    """The content of the form. nonce: random, unique to the page: a query with it is paid once; quoted: the query and
+    the cost that the page showed."""
 
     fields: Mapping[str, str]
     nonce: str
@@ -51,12 +51,12 @@ class AskForm:
 
     @classmethod
     def new(cls, fields: Mapping[str, str] | None = None) -> AskForm:
-        """A form to be filled in."""
+        """Return a form with a new nonce."""
         return cls(dict(USUAL if fields is None else fields), fresh_key().hex()[:32])
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> AskForm:
-        """What was filled in."""
+        """Return a submitted form."""
         filled = {name: fields.get(name, "") for name in FIELDS}
         nonce = fields.get("nonce", "")
         if not (nonce.isascii() and nonce.isalnum() and len(nonce) == 32):
@@ -65,11 +65,11 @@ class AskForm:
 
     @property
     def more(self) -> bool:
-        """Whether anything but the text and epsilon is filled in."""
+        """Whether any field other than the text and epsilon is filled in."""
         return any(self.fields.get(name) for name in _MORE) or self.fields.get("mechanism", "auto") != "auto"
 
     def terms(self) -> dict[str, Any]:
-        """The query as a program would send it. Raises InvalidArgument."""
+        """Return the query as a program would send it. Raises InvalidArgument."""
         terms: dict[str, Any] = {"sql": self.fields.get("sql", "").strip().removesuffix(";").rstrip()}
         if not terms["sql"]:
             raise InvalidArgument("there is no query.", hint="Write one: SELECT COUNT(*) AS n FROM a table.")
@@ -87,11 +87,11 @@ class AskForm:
         return terms
 
     def key(self, terms: Mapping[str, Any]) -> str:
-        """Under which it is paid once: the same page's same question is the same."""
+        """Return the idempotency key: the same for the same query of the same page."""
         return hashlib.sha256(f"{self.nonce}\n{_written(terms)}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def promised(self, terms: Mapping[str, Any], cost: Cost) -> bool:
-        """Whether its reader was shown this question, at this price or more."""
+        """Return whether the page showed this query, at this cost or a higher one."""
         question, _, price = self.quoted.partition(":")
         try:
             shown = [Fraction(each) for each in price.split(",")]
@@ -106,12 +106,12 @@ class AskForm:
 
 
 def quoted(terms: Mapping[str, Any], cost: Cost) -> str:
-    """What a form carries of the price that it shows."""
+    """Return the form's hidden record of the query and the cost that it shows."""
     return f"{_hashed(terms)}:{','.join(map(str, _parts(cost)))}"
 
 
 def _parts(cost: Cost) -> list[Fraction]:
-    """Without an epsilon it is paid in rho alone, and another way than one with it."""
+    """Return the parts of a cost. Without an epsilon it is paid in rho only."""
     return [Fraction(0) if cost.epsilon is None else cost.epsilon, cost.delta, cost.rho, cost.hidden]
 
 
@@ -133,8 +133,8 @@ def _number(name: str, text: str) -> float | int:
 
 @dataclass(frozen=True)
 class Price:
-    """A price in words: the line above the button, what the button says (nothing where it cannot be asked), and what
-    the form carries of it."""
+    """A cost in words: the line above the button, the button's label (empty if the query cannot be run), and the hidden
+    record of the cost."""
 
     line: str
     button: str
@@ -165,7 +165,7 @@ def left_in_words(left: RemainingBudget, whole: str) -> str:
 
 
 def _short(cost: Cost) -> str:
-    """ "0.5", or with its coin where that is not epsilon alone."""
+    """ "0.5", or with its privacy measure if that is not only epsilon."""
     if cost.epsilon is None:
         return f"rho {show(cost.rho)}" + (f" and delta {show(cost.delta)}" if cost.delta else "")
     return show(cost.epsilon, up=True) + (f" and delta {show(cost.delta, up=True)}" if cost.delta else "")

@@ -1,4 +1,4 @@
-"""Every page passes here: who is signed in, where a form comes from, and what every page's headers say."""
+"""Access to all pages: sign-in, origin of forms, and headers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _templates() -> Environment:
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages of a server: what they work with, and who is signed in. elsewhere: whether a program in front has seen
-    who looks, who then has nothing to sign out from."""
+    """The pages of a server: its service, and who is signed in. elsewhere: a proxy has authenticated the user, who
+    therefore cannot sign out here."""
 
     service: Service
     visits: Visits = field(default_factory=Visits)
@@ -45,23 +45,23 @@ class Pages:
     elsewhere: bool = False
 
     def page(self, template: str, status: int = 200, **words: Any) -> Response:
-        """A page of a template."""
+        """Render a template."""
         known = {"analyst": "", "here": "", "elsewhere": self.elsewhere, **words}
         text = self.templates.get_template(f"{template}.html").render(known)
-        # halves of characters, which UTF-8 has no bytes for, were written as escapes; a name may still hold some
+        # lone surrogates, which UTF-8 cannot encode, were written as escapes; a name may still contain some
         content = text.encode("utf-8", "replace")
         headers = {"Content-Security-Policy": POLICY}
         return Response(content, status, media_type="text/html; charset=utf-8", headers=headers)
 
     def trouble(self, problem: Problem, analyst: str = "") -> Response:
-        """A page on what is not to be had."""
+        """Return the page for a problem."""
         word = HTTPStatus(problem.status).phrase
         response = self.page("trouble", problem.status, analyst=analyst, word=word, said=problem.body)
         response.headers.update(problem.headers)
         return response
 
     def endpoint(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
-        """A route for those who are signed in."""
+        """Return a route that requires sign-in."""
 
         async def endpoint(request: Request) -> Response:
             pages, grant, cookie = self, None, ""
@@ -89,7 +89,7 @@ class Pages:
         return endpoint
 
     async def _who(self, request: Request) -> tuple[Grant | None, str]:
-        """Who is signed in, and the cookie that takes the place of the one that was sent. Raises Problem."""
+        """Return the signed-in user, and the cookie that replaces the sent one, if any. Raises Problem."""
         visit, cookie = self.visits.find(request.cookies.get(cookie_name(request), ""))
         if visit is None:
             return None, ""
@@ -101,17 +101,17 @@ class Pages:
             return None, ""
 
     def _nobody(self, request: Request) -> Response:
-        """For a browser the form for a token; a program hears what it does everywhere."""
+        """Return the sign-in form for browsers; the usual problem for programs."""
         known = cookie_name(request) in request.cookies
         if request.method == "GET" and not known and "text/html" not in request.headers.get("accept", ""):
             return response_of(Problem(401, headers={"WWW-Authenticate": "Bearer"}))
         return self.sign_in_page(request, 401 if known or request.url.path != "/" else 200)
 
     def sign_in_page(self, request: Request, status: int = 200, wrong: str = "") -> Response:
-        """The form for a token. It leads on to the page that was asked for."""
+        """Return the sign-in form, which leads on to the requested page."""
         there = request.url.path if request.method == "GET" and request.url.path != "/sign-in" else "/"
         ended = cookie_name(request) in request.cookies and not wrong
-        asyncio.get_running_loop().run_in_executor(None, import_module, VIEWS)  # needed by whoever sees the form
+        asyncio.get_running_loop().run_in_executor(None, import_module, VIEWS)  # preload for the page after sign-in
         response = self.page("sign_in", status, there=there, wrong=wrong, ended=ended)
         if status == 401:
             response.headers["WWW-Authenticate"] = "Bearer"
@@ -119,7 +119,7 @@ class Pages:
 
 
 async def sign_in(pages: Pages, request: Request) -> Response:
-    """A token for a cookie, once; nothing of that for whom a program in front has seen."""
+    """Exchange a token for a cookie; redirect users whom a proxy has authenticated."""
     try:
         if await pages.service.door.named(request) is not None:
             return RedirectResponse("/", 303)
@@ -145,7 +145,7 @@ async def sign_in(pages: Pages, request: Request) -> Response:
 
 
 async def sign_out(pages: Pages, request: Request) -> Response:
-    """The end of a visit."""
+    """End a visit."""
     try:
         check_origin(request)
     except Problem as problem:
@@ -157,14 +157,14 @@ async def sign_out(pages: Pages, request: Request) -> Response:
 
 
 def check_origin(request: Request) -> None:
-    """A form is sent from a page of this very server. Raises Problem."""
+    """Check that a form was sent from a page of this server. Raises Problem."""
     sent, host = request.headers.getlist("origin"), request.headers.get("host", "")
     if [each.lower() for each in sent] != [f"{request.scope['dpsql.scheme']}://{host}".lower()]:
         raise Problem(403, detail="A page of another server asks.")
 
 
 def _is_page(path: str) -> bool:
-    """Whether a form may lead there: a path of this server."""
+    """Return whether a form may redirect to this path of this server."""
     return (
         path.startswith("/")
         and not path.startswith("//")

@@ -1,4 +1,4 @@
-"""Where each page is."""
+"""Routes of the pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATIC = {"dpsql.css": "text/css", "dpsql.js": "text/javascript", "dpsql.svg": 
 
 
 def _view(name: str) -> Act:
-    """A page of one who is signed in. What shows answers is loaded with the first of them."""
+    """Return a page for signed-in users. The module of views is loaded when first needed."""
 
     async def act(pages: Pages, request: Request, grant: Grant) -> Response:
         shown: Act = getattr(await asyncio.to_thread(import_module, VIEWS), name)
@@ -27,7 +27,7 @@ def _view(name: str) -> Act:
 
 
 def routes_of(pages: Pages) -> list[Route]:
-    """Without a token there are the form for one, and files that say nothing of this server."""
+    """Return the routes. Without token only the sign-in form and static files are available."""
     acts = {
         ("GET", "/"): "ask_page",
         ("POST", "/price"): "price_page",

@@ -1,4 +1,4 @@
-"""An answer's table for a page: cells in words, cut where they are long, with marks that show where intervals lie."""
+"""Tables of answers on pages: text cells, truncated if long, with marks for the intervals."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_ROWS, LONGEST = 500, 200
 
 @dataclass(frozen=True)
 class PageTable:
-    """heads and rows: of (text, whether it is a number, whether it is an interval, its marks); notes: the lines below;
-    more: rows that are not shown; cut: whether a text is."""
+    """heads and rows: tuples of (text, whether numeric, whether an interval, its marks); notes: the lines below;
+    more: number of rows not shown; cut: whether a text is truncated."""
 
     heads: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[tuple[str, bool, bool, Any]]]
@@ -43,5 +43,5 @@ class PageTable:
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """The text, cut where it is longer."""
+    """Return the text, truncated if it is longer."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

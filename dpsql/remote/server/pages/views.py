@@ -1,4 +1,4 @@
-"""The pages: a question with its price, its answer, what was asked, what is declared, what is left."""
+"""Page views: the query form with its cost, answers, history, declared tables, and budget."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dpsql.schema.columns import ColumnSchema
 from dpsql.session.advice import Place, reworded
 
 LONGEST_FACTS = 600
-"""Characters of what is declared of a column: keys may be long."""
+"""Characters of a column's declared facts: key lists may be long."""
 PATIENCE = 10.0
-"""Seconds that a page waits for an answer, until it says that it waits."""
+"""Seconds that a request waits for an answer before it returns the waiting page."""
 
 
 @dataclass
 class Trouble:
-    """A refusal as the shell shows it: class and message, the line with its caret, and what to do."""
+    """A refusal as the shell shows it: class and message, the line with its caret, and the hint."""
 
     word: str
     message: str
@@ -45,7 +45,7 @@ class Trouble:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Trouble:
-        """A problem, in the words of a page."""
+        """Return a problem, worded for a page."""
         about = said.get("about") or {}
         hint = reworded(str(about.get("hint elsewhere", said.get("hint", ""))), Place.PAGE)
         return cls(str(said["title"]), str(said["detail"]), str(said.get("caret") or ""), hint)
@@ -56,7 +56,7 @@ class Trouble:
 
 
 async def ask_page(pages: Pages, _request: Request, grant: Grant) -> Response:
-    """An empty form."""
+    """Show an empty form."""
     return await _form(pages, grant, AskForm.new())
 
 
@@ -87,7 +87,7 @@ async def _form(
 
 
 async def _budget(pages: Pages, grant: Grant) -> tuple[str, RemainingBudget]:
-    """The share's epsilon in words, and what is left."""
+    """Return the share's epsilon in words, and the remaining budget."""
     said = await _told(pages, grant, "budget")
     return show(Fraction(said["epsilon"])), remaining_of(said["remaining"])
 
@@ -100,8 +100,7 @@ async def _told(pages: Pages, grant: Grant, operation: str, **words: Any) -> dic
 
 
 async def price_page(pages: Pages, request: Request, grant: Grant) -> Response:
-    """The form as it was filled in, with what the question would cost and how it would be answered; for a script the
-    price alone."""
+    """Show the submitted form, with the cost and the explanation of the query; return only the cost to a script."""
     asked = AskForm.of(fields_of(await body_of(request, FORM)))
     script = request.headers.get("accept", "").partition(",")[0].strip() == "application/json"
     try:
@@ -126,7 +125,7 @@ async def _refused(
 
 
 async def _price(pages: Pages, grant: Grant, asked: AskForm) -> Price | Trouble:
-    """Raises InvalidArgument for a field that is filled in wrong."""
+    """Return the cost of the form's query. Raises InvalidArgument for an invalid field."""
     terms = asked.terms()
     status, said = await pages.service.plan(grant, "prices", batch=([terms], False))
     if status != 200:
@@ -136,7 +135,7 @@ async def _price(pages: Pages, grant: Grant, asked: AskForm) -> Price | Trouble:
 
 
 async def ask(pages: Pages, request: Request, grant: Grant) -> Response:
-    """Charge and answer a question whose price was shown; of another one show the price."""
+    """Charge and answer a query whose cost was shown; otherwise show the cost."""
     asked = AskForm.of(fields_of(await body_of(request, FORM)))
     try:
         terms = asked.terms()
@@ -164,7 +163,7 @@ async def ask(pages: Pages, request: Request, grant: Grant) -> Response:
 
 
 async def rehearse(pages: Pages, request: Request, grant: Grant) -> Response:
-    """An answer over made-up rows, which costs nothing and has no link."""
+    """Show an answer over synthetic rows, which is free and has no link."""
     asked = AskForm.of(fields_of(await body_of(request, FORM)))
     try:
         terms = asked.terms()
@@ -177,7 +176,7 @@ async def rehearse(pages: Pages, request: Request, grant: Grant) -> Response:
 
 
 async def answer(pages: Pages, request: Request, grant: Grant) -> Response:
-    """An answer, when it may be seen."""
+    """Show an answer, when it may be seen."""
     job = await _job(pages, request, grant)
     if not job.seen.is_set():
         response = pages.page("waiting", 202, analyst=grant.analyst, sql=job.message["terms"]["sql"])
@@ -216,7 +215,7 @@ def _answer_page(
 
 
 async def _job(pages: Pages, request: Request, grant: Grant) -> Job:
-    """Raises Problem for another's id, as for none."""
+    """Return the query of the requested id. Raises Problem for unknown ids and those of other analysts."""
     job = await pages.service.find(grant, request.path_params["id"])
     if job is None:
         raise Problem(404, hint="Answers that were paid for are in History.")
@@ -224,7 +223,7 @@ async def _job(pages: Pages, request: Request, grant: Grant) -> Job:
 
 
 def _asked_of(job: Job) -> AskForm:
-    """The form as it would be filled in to ask this again."""
+    """Return the form that would repeat this query."""
     terms = job.message["terms"]
     fields = {
         word: _typed(terms[word]) for word in ("sql", "epsilon", "delta", "rho", "error", "confidence") if word in terms
@@ -237,7 +236,7 @@ def _asked_of(job: Job) -> AskForm:
 
 
 def _typed(value: Any, *, quoted: bool = False) -> str:
-    """A value as a person types it."""
+    """Format a value as a person types it."""
     if isinstance(value, str) and quoted:
         return "'" + value.replace("'", "''") + "'"
     if value is None or isinstance(value, bool):
@@ -246,7 +245,7 @@ def _typed(value: Any, *, quoted: bool = False) -> str:
 
 
 async def file_of(pages: Pages, request: Request, grant: Grant) -> Response:
-    """The answer as a file, or as a picture."""
+    """Return the answer as a file, or as a plot."""
     job, form = await _job(pages, request, grant), request.path_params["form"]
     if not job.seen.is_set() or job.status != 200 or (form not in FORMS and form != "svg"):
         raise Problem(404)
@@ -261,7 +260,7 @@ async def file_of(pages: Pages, request: Request, grant: Grant) -> Response:
 
 
 async def history(pages: Pages, _request: Request, grant: Grant) -> Response:
-    """What was paid for, the newest first, with the answers that are at hand."""
+    """Show the paid queries, the newest first, with links to available answers."""
     said = await _told(pages, grant, "history")
     links = await pages.service.answers_at_hand(grant)
     rows = []
@@ -278,7 +277,7 @@ async def history(pages: Pages, _request: Request, grant: Grant) -> Response:
 
 
 async def tables(pages: Pages, _request: Request, grant: Grant) -> Response:
-    """What is declared of the tables that may be read."""
+    """Show the declared facts of the readable tables."""
     declared = DeclaredTables.of(await _told(pages, grant, "tables"))
     shown = [
         {"name": each.name, "whose": whose(each), "columns": [_facts_of(column) for column in each.columns]}
@@ -293,7 +292,7 @@ def _facts_of(column: ColumnSchema) -> tuple[str, str, str]:
 
 
 async def budget(pages: Pages, _request: Request, grant: Grant) -> Response:
-    """The share, what is spent of it and what is left."""
+    """Show the share, and what is spent of it and left."""
     said = await _told(pages, grant, "budget")
     whole, spent = Fraction(said["epsilon"]), Fraction(said["spent"]["epsilon"])
     left = remaining_of(said["remaining"])
@@ -312,5 +311,5 @@ async def budget(pages: Pages, _request: Request, grant: Grant) -> Response:
 
 
 async def words(pages: Pages, _request: Request, grant: Grant) -> Response:
-    """What completes a query: declared names and words of SQL, never data."""
+    """Return the completions of a query: declared names and SQL keywords, never data."""
     return in_json(await _told(pages, grant, "vocabulary"))

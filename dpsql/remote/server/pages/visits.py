@@ -1,7 +1,7 @@
-"""Who is signed in: random cookies in the server's memory, each for the token that was shown once.
+"""Visits of signed-in users: random cookies in the server's memory, each for a token that was presented once.
 
-A cookie's name is that of one server, since browsers keep cookies without regard to ports. What it holds is replaced by
-another every quarter of an hour; the one before holds for a minute more, for requests that are under way.
+A cookie's name contains the port, since browsers share cookies among the ports of a host. Its value is replaced every
+quarter of an hour; the old one stays valid for a minute, for pending requests.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from dpsql.core.mechanisms.samplers import fresh_key
 
 LIFE, ROTATION, GRACE = 12 * 3600.0, 15 * 60.0, 60.0
-"""Seconds from the token to the end, until a cookie is replaced, and for which the one before still holds."""
+"""Seconds that a visit lasts, after which a cookie is replaced, and for which the replaced one stays valid."""
 MOST, MOST_OF_ANALYST = 10_000, 32
-"""Cookies at once, and those of one analyst; the oldest go first."""
+"""Most cookies in total, and of one analyst; the oldest are dropped first."""
 
 
 @dataclass
 class Visit:
-    """One who is signed in: the hash of the token, the analyst's name, and when the visit ends, on a clock that nobody
-    puts back."""
+    """A signed-in user: the hash of the token, the analyst's name, and the end of the visit on a monotonic clock."""
 
     token: str
     analyst: str
@@ -37,20 +36,19 @@ class _Cookie:
 
 
 class Visits:
-    """All who are signed in. clock: seconds, never less than before."""
+    """All visits. clock: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._cookies: dict[str, _Cookie] = {}
 
     def begin(self, token: str, analyst: str) -> str:
-        """A cookie for the hash of a token of this analyst."""
+        """Return a cookie for the hash of a token of this analyst."""
         now = self._clock()
         return self._given(Visit(token, analyst, now + LIFE), now)
 
     def find(self, value: str) -> tuple[Visit | None, str]:
-        """Whose cookie it is, None of one that does not hold (any more); and the one that takes its place now, or
-        nothing."""
+        """Return the visit of a cookie, None if invalid or expired; and the cookie that replaces it now, or ""."""
         now, name = self._clock(), _hashed(value)
         cookie = self._cookies.get(name)
         if cookie is None or now >= cookie.ends:
@@ -58,13 +56,13 @@ class Visits:
             return None, ""
         if now < cookie.since + ROTATION:
             return cookie.visit, ""
-        if cookie.ends < cookie.visit.ends:  # it was replaced already
+        if cookie.ends < cookie.visit.ends:  # it was already replaced
             return cookie.visit, ""
         cookie.ends = min(now + GRACE, cookie.visit.ends)
         return cookie.visit, self._given(cookie.visit, now)
 
     def end(self, value: str) -> None:
-        """Sign out: no cookie of the visit holds any more."""
+        """Sign out: invalidate all cookies of the visit."""
         cookie = self._cookies.get(_hashed(value))
         if cookie is not None:
             cookie.visit.ends = 0.0
@@ -74,7 +72,7 @@ class Visits:
         if len(self._cookies) >= MOST:
             self._cookies = {name: each for name, each in self._cookies.items() if each.ends > now}
         own = [name for name, each in self._cookies.items() if each.visit.analyst == visit.analyst]
-        for name in own[: max(0, len(own) + 1 - MOST_OF_ANALYST)]:  # whoever signs in often ends own visits only
+        for name in own[: max(0, len(own) + 1 - MOST_OF_ANALYST)]:  # frequent sign-ins end only the user's own visits
             del self._cookies[name]
         while len(self._cookies) >= MOST:
             self._cookies.pop(next(iter(self._cookies)))
