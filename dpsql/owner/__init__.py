@@ -1,5 +1,5 @@
-"""For data owners: a file begun, checked and priced, a ledger looked at and renewed. What these tools tell is for the
-owner's eyes; no query of an analyst reaches them."""
+"""Tools for data owners: write, check and price a schema file, inspect and renew a ledger. Their output is for the
+owner only; no query of an analyst reaches them."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ _HOMES = {
     "suggest_schema": "suggestion",
     "verify_ledger": "ledgers",
 }
-"""The file in which each public name lives."""
+"""The module of each public name."""
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first asked for."""
+    """Return a public name, imported when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'dpsql.owner' has no attribute {name!r}")
     return getattr(import_module(f"dpsql.owner.{_HOMES[name]}"), name)

@@ -1,7 +1,7 @@
-"""Who may ask a server: a file of tokens' hashes beside the ledger, and shares as lines of the ledger.
+"""Access to a server: a file of token hashes beside the ledger, and shares as lines of the ledger.
 
-The file holds, for each analyst, the hash of the token, which tables may be read, and until when. It is read again at
-each request, and readable by its owner alone. What a share is, and that it was taken away, stands in the ledger.
+For each analyst the file holds the hash of the token, the readable tables, and the expiry. It is read again at each
+request, and readable by its owner only. Shares and their revocation are in the ledger.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PREFIX = "dpsql-"
 
 @dataclass(frozen=True)
 class Grant:
-    """What an analyst may do: the hash of the token, the tables by name, and the moment at which it ends."""
+    """The permissions of an analyst: the hash of the token, the names of the tables, and the expiry."""
 
     analyst: str
     token: str
@@ -43,12 +43,12 @@ class Grant:
 
 
 def token_hash(token: str) -> str:
-    """What is kept of a token: it has 256 random bits, so a plain hash tells nothing of it."""
+    """Return the hash that is stored of a token: tokens have 256 random bits, so a plain hash reveals nothing."""
     return hashlib.sha256(f"dpsql token\n{token}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def access_file(schema: Schema) -> Path:
-    """Beside the ledger. Raises InvalidSchema for a schema that has none."""
+    """Return the path beside the ledger. Raises InvalidSchema for a schema without a ledger."""
     kept = schema.ledger or schema.default_ledger
     if schema.budget is None or kept is None:
         raise InvalidSchema(
@@ -58,7 +58,7 @@ def access_file(schema: Schema) -> Path:
 
 
 def read_grants(file: Path) -> dict[str, Grant]:
-    """Who may ask, by name. Raises InvalidArgument for a file that others can read, or that is none."""
+    """Return the grants by analyst. Raises InvalidArgument for a file that others can read, or an invalid one."""
     try:
         with file.open("rb") as stream:
             if os.name == "posix" and os.fstat(stream.fileno()).st_mode & 0o077:
@@ -84,7 +84,7 @@ def _grant(name: str, said: Mapping[str, Any]) -> Grant:
 
 
 def add(schema: Schema, name: str, *, epsilon: object, delta: object, tables: Iterable[str], days: float) -> str:
-    """Give an analyst a share and a token, which is returned, once, and kept nowhere. Raises InvalidSchema,
+    """Give an analyst a share and a token, which is returned once and not stored. Raises InvalidSchema,
     InvalidArgument, InvalidPrivacyParameter, LedgerError."""
     named, ends = readable_tables(schema, tables), _end(days)
     loss = PrivacyLoss(as_epsilon(epsilon), as_delta(delta))
@@ -94,7 +94,7 @@ def add(schema: Schema, name: str, *, epsilon: object, delta: object, tables: It
 
 
 def share(schema: Schema, name: str, *, epsilon: object) -> None:
-    """Set an analyst's share anew; what was spent stays spent, and its delta as it is. Raises as `add`."""
+    """Change the epsilon of an analyst's share; its spent budget and its delta remain. Raises as `add`."""
     with closing(ledger_of(schema)) as ledger:
         before = ledger.holding(name)
         delta = before.loss.delta if before is not None else as_delta(0)
@@ -102,7 +102,7 @@ def share(schema: Schema, name: str, *, epsilon: object) -> None:
 
 
 def rotate(schema: Schema, name: str, *, tables: Iterable[str] | None = None, days: float | None = None) -> str:
-    """Another token in place of the old one, which ends now; other tables or another end, if said. Raises as `add`."""
+    """Replace a token, which ends now, and optionally its tables or expiry. Raises as `add`."""
     with _changing(schema) as grants, closing(ledger_of(schema)) as ledger:
         before, holding = grants.get(name), ledger.holding(name)
         if holding is None or not holding.current:
@@ -117,7 +117,7 @@ def rotate(schema: Schema, name: str, *, tables: Iterable[str] | None = None, da
 
 
 def revoke(schema: Schema, name: str) -> None:
-    """Take an analyst's token and share away, for good unless the share is given again. Raises as `add`."""
+    """Revoke an analyst's token and share, until a share is given again. Raises as `add`."""
     with _changing(schema) as grants, closing(ledger_of(schema)) as ledger:
         ledger.revoke_share(name)
         gone = grants.pop(name, None)
@@ -126,20 +126,21 @@ def revoke(schema: Schema, name: str) -> None:
 
 
 def allow(schema: Schema, name: str) -> None:
-    """Let an analyst ask again whose runs came to nothing too often. Raises as `add`."""
+    """Readmit an analyst who was stopped after too many failed runs. Raises as `add`."""
     with closing(ledger_of(schema)) as ledger:
         ledger.allow(name)
 
 
 def listed(schema: Schema) -> list[tuple[str, ShareReport, Grant | None]]:
-    """All who ever had a share, with what they spent and have left, and their token's grant. Raises as `add`."""
+    """Return all analysts who ever had a share, with its spent and remaining budget, and their grants. Raises as
+    `add`."""
     grants = read_grants(access_file(schema))
     with closing(ledger_of(schema)) as ledger:
         return [(name, report, grants.get(name)) for name, report in ledger.shares().items()]
 
 
 def ledger_of(schema: Schema) -> Ledger:
-    """The schema's ledger, for its owner; made where there is none, and readable by nobody else (0600). Raises
+    """Return the schema's ledger, opened for its owner; created if missing, and readable by nobody else (0600). Raises
     LedgerError, InvalidSchema, InvalidArgument."""
     file = access_file(schema)
     if schema.budget is not None and schema.budget.analysts:
@@ -147,7 +148,7 @@ def ledger_of(schema: Schema) -> Ledger:
             "the schema has [budget.analysts]: shares that overlap, for sessions. A server has shares of its own.",
             hint="Take [budget.analysts] out, begin a new ledger, and give shares by dpsql access add.",
         )
-    mask = os.umask(0o077)  # a ledger that is made here is nobody else's from its first byte
+    mask = os.umask(0o077)  # a new ledger is private from its first byte
     try:
         ledger = opened(LedgerSettings(), schema, Place.of(None, schema))
     finally:
@@ -162,7 +163,7 @@ def ledger_of(schema: Schema) -> Ledger:
 
 
 def _close_to_others(file: Path) -> None:
-    """A ledger that is served holds queries and answers of all analysts: 0600. Raises InvalidArgument."""
+    """Set a served ledger, which holds all analysts' queries and answers, to mode 0600. Raises InvalidArgument."""
     try:
         if os.name == "posix" and file.stat().st_mode & 0o077:
             file.chmod(0o600)
@@ -171,8 +172,8 @@ def _close_to_others(file: Path) -> None:
 
 
 def readable_tables(schema: Schema, tables: Iterable[str]) -> tuple[str, ...]:
-    """The tables by the schema's names. Those that lead to their people have to be among them: an explanation says
-    whose rows they are, and so their names. Raises InvalidArgument."""
+    """Return the tables by the schema's names. Tables on the path to the privacy unit must be among them, since
+    explanations contain their names. Raises InvalidArgument."""
     known = {name.casefold(): name for name in schema.tables}
     named = []
     for each in tables:
@@ -208,7 +209,7 @@ def _end(days: float) -> str:
 
 
 def has_ended(grant: Grant, latest: str) -> bool:
-    """Whether a token has ended, by the later of the clock and the ledger's last line."""
+    """Return whether a token has expired, by the later of the clock and the ledger's last line."""
     return max(text_of(datetime.now(UTC)), latest) >= grant.expires
 
 
@@ -220,11 +221,11 @@ def _give_token(grants: dict[str, Grant], grant: Grant) -> str:
 
 @contextmanager
 def _changing(schema: Schema) -> Iterator[dict[str, Grant]]:
-    """The grants, which are written when all goes well; one process at a time where the system can say so."""
+    """Yield the grants, and write them on success; one process at a time where the system has file locks."""
     file = access_file(schema)
     with os.fdopen(os.open(file.with_name(f".{file.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
         with suppress(ImportError):
-            import fcntl  # not everywhere
+            import fcntl  # not on all platforms
 
             fcntl.flock(lock, fcntl.LOCK_EX)
         grants = read_grants(file)
@@ -233,7 +234,7 @@ def _changing(schema: Schema) -> Iterator[dict[str, Grant]]:
 
 
 def _write(file: Path, grants: Mapping[str, Grant]) -> None:
-    """Another file in its place, whole or not at all."""
+    """Replace the file, entirely or not at all."""
     content = {
         name: {"token": each.token, "tables": list(each.tables), "expires": each.expires}
         for name, each in grants.items()

@@ -1,8 +1,8 @@
-"""Anchors that analysts keep: what a server has told them, so that a ledger that goes back or is rewritten is noticed.
+"""Ledger checkpoints that analysts keep, by which a rollback or rewrite of a server's ledger is noticed.
 
-An anchor is the number of an analyst's charge, the hash of the line that tells what came of it, and a code that the
-server alone can make of the two. Its key is in a file of its own, outside the ledger: whoever puts an old ledger in the
-place of the new one cannot make anchors that fit it.
+A checkpoint (anchor) is the number of an analyst's charge, the hash of the line with its outcome, and an authentication
+code of both. The key of the code is in a separate file outside the ledger: whoever replaces the ledger with an old one
+cannot make matching checkpoints.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _FORM = re.compile(r"([1-9][0-9]{0,14}):([0-9a-f]{64}):([0-9a-f]{64})")
 
 
 class Anchors:
-    """Makes anchors, and knows those that it has made. file: of the key, made where there is none. Raises
-    InvalidArgument for one that others can read."""
+    """Issues checkpoints, and recognizes its own. file: of the key, created if missing. Raises InvalidArgument if
+    others can read it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._key = _key_of(file)
 
     def of(self, analyst: str, place: int, digest: str) -> str:
-        """The anchor of that charge of an analyst, with the hash of the line that tells what came of it."""
+        """Return the checkpoint of an analyst's charge with the hash of the line with its outcome."""
         text = json.dumps(["dpsql anchor", 1, analyst, place, digest]).encode("ascii")
         return f"{place}:{digest}:{hmac.new(self._key, text, hashlib.sha256).hexdigest()}"
 
     def read(self, analyst: str, anchor: str) -> tuple[int, str] | None:
-        """The number and hash of an anchor; None for one that was not made here for that analyst."""
+        """Return the number and hash of a checkpoint; None if it was not issued here for that analyst."""
         parts = _FORM.fullmatch(anchor)
         if parts is None:
             return None
@@ -47,8 +47,8 @@ class Anchors:
 
     @property
     def missed(self) -> tuple[str, int, str] | None:
-        """The analyst, number and hash of an anchor whose line was not in the ledger, if there was one. Raises
-        InvalidArgument where that cannot be read."""
+        """The analyst, number and hash of a checkpoint whose line was missing in the ledger, if any. Raises
+        InvalidArgument if the record cannot be read."""
         try:
             said = json.loads(self._mark.read_bytes())
             return str(said["analyst"]), int(said["place"]), str(said["hash"])
@@ -58,12 +58,12 @@ class Anchors:
             raise InvalidArgument(f"{self._mark.name} cannot be read.") from None
 
     def miss(self, analyst: str, place: int, digest: str) -> None:
-        """Note that a line which was there is not, so that nobody serves this ledger until its owner has looked."""
+        """Record that a line is missing: nobody serves this ledger until its owner has inspected it."""
         with suppress(OSError):
             put_in_place(self._mark, json.dumps({"analyst": analyst, "place": place, "hash": digest}).encode())
 
     def found(self) -> None:
-        """The line is there again."""
+        """Record that the line is present again."""
         self._mark.unlink(missing_ok=True)
 
     @property
@@ -72,12 +72,12 @@ class Anchors:
 
 
 def file_of(schema: Schema) -> Path:
-    """Where the key is. Raises InvalidSchema."""
+    """Return the path of the key. Raises InvalidSchema."""
     return access_file(schema).with_suffix(".anchors")
 
 
 def renew(schema: Schema) -> None:
-    """Another key: no anchor of before holds. Raises InvalidArgument, InvalidSchema."""
+    """Replace the key, which invalidates all earlier checkpoints. Raises InvalidArgument, InvalidSchema."""
     file = file_of(schema)
     put_in_place(file, fresh_key().hex().encode())
     Anchors(file).found()

@@ -1,4 +1,4 @@
-"""Copies of a ledger, and a ledger that is put back from one."""
+"""Backup and restoration of ledgers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dpsql.session.owner_file import Schema
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """One server for each ledger, where the system can say so: two would each run what one has begun. file: of tokens.
-    Raises InvalidArgument."""
+    """Allow one server for each ledger, where the system has file locks: two would both run a pending query. file: of
+    tokens. Raises InvalidArgument."""
     number = os.open(file.with_name(f".{file.name}.serving"), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         with suppress(ImportError):
-            import fcntl  # not everywhere
+            import fcntl  # not on all platforms
 
             try:
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,8 +38,8 @@ def alone(file: Path) -> Iterator[None]:
 
 
 def backup(schema: Schema, file: Path) -> str:
-    """Copy a schema's ledger, whoever writes it meanwhile: as it was at one moment, whole, readable by its owner alone.
-    Returns the copy's anchor. Raises InvalidArgument where there is no ledger or a file of that name is there,
+    """Copy a schema's ledger as of one moment, even while it is written; the copy is readable by its owner only.
+    Returns the copy's checkpoint. Raises InvalidArgument if there is no ledger or the file already exists,
     InvalidSchema, LedgerError."""
     source = _ledger_file(schema)
     if not source.exists():
@@ -57,12 +57,13 @@ def backup(schema: Schema, file: Path) -> str:
 
 
 def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | None = None) -> dict[str, Loss]:
-    """Put a copy in the place of a schema's ledger, and charge what may have been spent since: of every share all that
-    was left, and to nobody what others may have been given; or what the owner states of each analyst ("": of a ledger
-    without shares). Returns what was charged, by analyst. What was there before is kept beside it, under another name.
+    """Replace a schema's ledger with a copy, and charge what may have been spent since: everything left of every share,
+    and the rest to nobody; or what the owner states for each analyst ("": for a ledger without shares). Returns the
+    charges by analyst. The replaced ledger is kept beside it, under another name.
 
-    Until then the ledger stays as it is. Anchors of before are void: whoever sends one is told. Raises InvalidArgument
-    (a server serves it), InvalidSchema, LedgerError (also for a copy from before `dpsql ledger renew`)."""
+    On failure the ledger is unchanged. Earlier checkpoints become void: analysts who send one are notified. Raises
+    InvalidArgument (if a server serves it), InvalidSchema, LedgerError (also for a copy from before `dpsql ledger
+    renew`)."""
     target = _ledger_file(schema)
     with alone(access.access_file(schema)), _draft_of(target) as draft:
         with closing(open_ledger(file, owner=True)):
@@ -77,12 +78,12 @@ def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | Non
             os.link(target, target.with_name(f"{target.name}.before-{moment[:19].replace(':', '')}Z"))
         anchors.renew(schema)
         draft.replace(target)
-    with closing(access.ledger_of(schema)):  # as a server would open it
+    with closing(access.ledger_of(schema)):  # check that a server can open it
         return charged
 
 
 def _check_total(schema: Schema, copy: Path) -> None:
-    """Refuse a copy whose total is not the schema's: it was made before the total was renewed. Raises LedgerError."""
+    """Reject a copy whose total differs from the schema's: it predates a renewal. Raises LedgerError."""
     rules, declared = rules_of(copy), schema.budget
     if rules is None or declared is None or rules.budget.loss == declared.loss:
         return
@@ -99,8 +100,8 @@ def _check_total(schema: Schema, copy: Path) -> None:
 
 
 def losses_of(words: list[str]) -> dict[str, Loss]:
-    """What was spent since as a command line says it: NAME=EPSILON, NAME=EPSILON:DELTA, or without a name for a ledger
-    without shares. Raises InvalidArgument, InvalidPrivacyParameter."""
+    """Parse the budget spent since, from the command line: NAME=EPSILON, NAME=EPSILON:DELTA, or without a name for a
+    ledger without shares. Raises InvalidArgument, InvalidPrivacyParameter."""
     stated: dict[str, Loss] = {}
     for each in words:
         name, _, loss = each.rpartition("=")
@@ -128,7 +129,7 @@ def _anchor_of(file: Path) -> str:
 
 @contextmanager
 def _draft_of(file: Path) -> Iterator[Path]:
-    """A name beside a file for what is not whole yet; nothing of it stays."""
+    """Yield a temporary file beside the target, and remove it afterwards."""
     draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
     try:
         with told(file):

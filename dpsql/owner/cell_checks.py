@@ -1,5 +1,5 @@
-"""Which cells of a column are there and cannot be read as its type: by the columns that queries read. For the owner's
-eyes."""
+"""Cells of a column that are present but not readable as its type, by the columns that queries read. For the owner
+only."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dpsql.sources.text_scans import see_blocks
 
 Flags = npt.NDArray[np.bool_]
 _LEAST_ROWS = 2
-"""A single line says nothing about how a file is written."""
+"""A single line is no evidence of a file's format."""
 
 
 def bare_store(frame: pd.DataFrame, schema: TableSchema) -> ColumnStore:
-    """The columns as they are stored, with nothing enforced but their types."""
+    """Return the stored columns, with only their types enforced."""
     bare = [replace(column, bounds=None, keys=None, nullable=True) for column in schema.columns]
     return ColumnStore(frame, replace(schema, columns=tuple(bare), rows=len(frame) if schema.public else None))
 
 
 def misfits(store: ColumnStore, column: ColumnSchema) -> tuple[Flags, Flags]:
-    """Which cells of a column can be read, and which are there and cannot."""
+    """Return which cells of a column are readable, and which are present but not readable."""
     fits = store.reader(column.name)(0, store.rows).where_valid()
     series = store.series(column.name)
     unfit = _present(series) & ~fits
@@ -46,7 +46,7 @@ def misfits(store: ColumnStore, column: ColumnSchema) -> tuple[Flags, Flags]:
 
 
 def _present(series: pd.Series) -> Flags:
-    """Cells that are there: not NULL, and no NaN, which is read as NULL."""
+    """Return which cells are present: neither NULL nor NaN, which is read as NULL."""
     present: Flags = series.notna().to_numpy(dtype=bool, copy=True)
     if getattr(series.dtype, "kind", "") == "f":
         present &= (series == series).fillna(value=False).to_numpy(dtype=bool)  # noqa: PLR0124 - NaN of an Arrow column
@@ -54,8 +54,8 @@ def _present(series: pd.Series) -> Flags:
 
 
 def unreadable_columns(entry: TableEntry, schema: TableSchema) -> Iterator[tuple[str, InvalidSchema]]:
-    """The columns of a table of text of which no cell can be read, with what to say, "" for all of them together. Rows
-    are read until each column has a cell that fits. Raises InvalidSchema for a file that cannot be opened."""
+    """Yield the columns of a text table without any readable cell, with the error; "" for all columns together. Rows
+    are read until each column has a readable cell. Raises InvalidSchema for a file that cannot be opened."""
     if entry.path is None:
         return
     waiting = {column.name: False for column in schema.columns if not column.type.opaque}
@@ -86,8 +86,8 @@ def unreadable_columns(entry: TableEntry, schema: TableSchema) -> Iterator[tuple
 
 
 def check_readable(path: Path, form: TextFormat, frame: pd.DataFrame, columns: Iterable[tuple[str, Type]]) -> None:
-    """Raises InvalidSchema for a file of text of which no line, or no cell of a column, can be read. frame: its rows;
-    columns: the types that were recognized."""
+    """Raise InvalidSchema for a text file in which no line, or no cell of a column, is readable. frame: its rows;
+    columns: the recognized types."""
     schema = TableSchema("data", tuple(ColumnSchema(name, kind, storage="str") for name, kind in columns))
     store = bare_store(frame, schema)
     empty = []
@@ -97,7 +97,7 @@ def check_readable(path: Path, form: TextFormat, frame: pd.DataFrame, columns: I
             raise _unfit(column)
         empty += [] if fits.any() else [column.name]
     if empty and len(frame) >= _LEAST_ROWS and kind_of(path) in TEXT_ENDINGS:
-        from dpsql.schema.declaration import Declaration  # as below
+        from dpsql.schema.declaration import Declaration
 
         lines = lines_of_table(TableEntry(Declaration(), path, form), ())
         for _, refusal in _unreadable_lines(path, form, lines, empty):
@@ -118,7 +118,7 @@ def _unfit(column: ColumnSchema) -> InvalidSchema:
 def _unreadable_lines(
     path: Path, form: TextFormat, lines: TableLines, empty: list[str]
 ) -> Iterator[tuple[str, InvalidSchema]]:
-    """What is wrong with a file whose lines are all broken, or with columns whose cells are in another encoding."""
+    """Yield the errors of a file whose lines are all broken, or of columns whose cells have another encoding."""
     if lines.rows and lines.broken_rows == lines.rows:
         kinds = sorted(lines.broken, key=lambda kind: -lines.broken[kind].count)
         yield (

@@ -1,4 +1,4 @@
-"""What a list of queries would cost, by a session's own ledger, before any is asked."""
+"""Costs of a list of queries by a session's ledger, before any is run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WIDEST_QUERY = 60
 
 @dataclass(frozen=True)
 class QueryCost:
-    """One query of a bill: its place from 1, its text, what it would be charged, and why where that is nothing. left:
-    what the budget has before it; admitted: whether that suffices."""
+    """One query of a bill: its place from 1, its text, its cost, and why it is free, if it is. left: the budget before
+    it; admitted: whether that suffices."""
 
     place: int
     sql: str
@@ -36,8 +36,8 @@ class QueryCost:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a list of queries would be charged together. refused: the first query that is no question to be answered,
-    with its error; the list ends there, and where the budget does. total: the sum, as a sequence of steps adds up."""
+    """The costs of a list of queries. refused: the error of the first refused query, at which the list ends; it also
+    ends with the budget. total: the sum, composed as a sequence of steps."""
 
     queries: tuple[QueryCost, ...]
     total: Cost
@@ -46,7 +46,7 @@ class Bill:
 
     @property
     def admitted(self) -> bool:
-        """Whether the budget suffices for all of them."""
+        """Whether the budget suffices for all queries."""
         return all(each.admitted for each in self.queries)
 
     def __str__(self) -> str:
@@ -57,9 +57,9 @@ class Bill:
 
 
 def cost(session: Session, queries: Sequence[str], **terms: Any) -> Bill:
-    """What a session's ledger would charge for queries asked one after another: repeats and answers that were given
-    before are free. Nothing is charged and no row is read. terms: epsilon, delta, rho and params of `Session.quotes`.
-    Raises InvalidArgument and InvalidPrivacyParameter; what refuses one query is in the bill."""
+    """Return what a session's ledger would charge for queries run one after another: repetitions and cached answers are
+    free. Charges nothing and reads no row. terms: epsilon, delta, rho and params of `Session.quotes`. Raises
+    InvalidArgument and InvalidPrivacyParameter; the refusal of a query is in the bill."""
     priced: list[QueryCost] = []
     refused: QueryRefused | None = None
     try:
@@ -72,7 +72,7 @@ def cost(session: Session, queries: Sequence[str], **terms: Any) -> Bill:
 
 
 def _until_refused(session: Session, queries: Sequence[str], terms: dict[str, Any]) -> Iterator[QueryCost]:
-    """Those before the query that is refused."""
+    """Yield the costs of the queries before the refused one."""
     try:
         yield from _priced(session, queries, terms)
     except QueryRefused:

@@ -1,7 +1,7 @@
-"""What an owner should know of the rows, for the owner's eyes alone: exact numbers, which no noise protects.
+"""Checks of the rows against their declarations. They report exact numbers without noise, for the owner only.
 
-Cells are told apart and compared as a query does it, by the same columns. Nothing here takes a ledger, and no analyst's
-command leads here.
+Cells are distinguished and compared as in queries, by the same columns. Nothing here takes a ledger, and no command for
+analysts uses this module.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ NOBODY = -1
 
 @dataclass(frozen=True)
 class Finding:
-    """Rows that are not as their owner declares: of which table, in what way, how many, and what becomes of them.
-    lines: the first of them in text files (with the file's name where there are several), or their rows."""
+    """Rows of a table that contradict their declaration: in what respect, how many, and how queries treat them. lines:
+    the first of them in text files (with the file's name if there are several), or their rows."""
 
     table: str
     what: str
@@ -52,13 +52,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How many rows have one value of a column that may name people, at most."""
+    """The most rows that share one value of a column that may name people."""
 
     table: str
     column: str
     rows: int
     by_row: bool
-    """Whether each row is a unit."""
+    """Each row is a unit."""
 
     def __str__(self) -> str:
         apart = ' Each of these rows is protected separately, as the unit is "row" or not decided.'
@@ -71,7 +71,7 @@ class Repeats:
 
 @dataclass(frozen=True)
 class DataReport:
-    """What the rows of an owner's file's tables have next to its declarations."""
+    """Results of checking the rows of a schema file's tables."""
 
     findings: tuple[Finding, ...]
     repeats: tuple[Repeats, ...]
@@ -79,18 +79,19 @@ class DataReport:
 
 @checked_names
 def check_data(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
-    """What the rows of an owner's file's tables have beside its declarations: cells that cannot be read as their types
-    or in their encoding, lines that break the rule of their format, duplicates of unique keys, cells outside bounds,
-    keys that are not listed, NULLs where none are said to be, rows beyond `max_rows`, rows that nobody owns.
+    """Check the rows of a schema file's tables against its declarations. Finds cells that cannot be read as their types
+    or in their encoding, lines that violate their format, duplicates of unique keys, cells outside bounds, unlisted
+    keys, undeclared NULLs, rows beyond `max_rows`, and rows without owner.
 
-    Exact numbers of private rows: for the owner's eyes. Limits on groups depend on the query, and are not looked at.
-    Tables without a path are left out. Raises InvalidSchema.
+    Returns exact numbers of private rows: for the owner only. Limits on groups depend on the query, and are not
+    checked. Tables without a path are skipped. Raises InvalidSchema.
     """
     return report_data(path).findings
 
 
 def report_data(path: str | os.PathLike[str]) -> DataReport:
-    """As `check_data`, and how many rows one value of a column has that may name people. Raises InvalidSchema."""
+    """Return the findings of `check_data`, and the most rows of one value in columns that may name people. Raises
+    InvalidSchema."""
     declared = Schema.from_toml(Path(path))
     tables = all_tables({}, declared, ())
     schemas = resolved(tables)
@@ -115,7 +116,7 @@ def _rows(source: object) -> CheckedRows:
 
 
 def _stored(schema: TableSchema, rows: CheckedRows, declared: Collection[str], lines: TableLines) -> Iterator[Finding]:
-    """Findings about Parquet files: texts that are not UTF-8, and declared columns that queries refuse."""
+    """Yield findings about Parquet files: texts that are not UTF-8, and declared columns that queries refuse."""
     for name, odd in rows.undecoded.items():
         if odd.any():
             yield Finding(schema.name, f"{name} is not UTF-8", int(odd.sum()), "NULL", _first(odd, lines))
@@ -134,7 +135,7 @@ def _lines(schema: TableSchema, lines: TableLines) -> Iterator[Finding]:
 
 def _misfits(schema: TableSchema, store: ColumnStore, lines: TableLines) -> Iterator[Finding]:
     for column in schema.columns:
-        if column.type.opaque or not column.nullable:  # the latter are told as what is never NULL
+        if column.type.opaque or not column.nullable:  # the latter are reported as declared never NULL
             continue
         fits, unfit = misfits(store, column)
         if unfit.any():
@@ -150,7 +151,7 @@ def _first(rows: Flags, lines: TableLines) -> tuple[str, ...]:
 
 
 def _repeats(schema: TableSchema, store: ColumnStore) -> Iterator[Repeats]:
-    """For private tables; of a column that is declared unique it is known."""
+    """Yield the repeats of private tables, also of columns that are declared unique."""
     unit = schema.unit_word.column if schema.unit_word else ""
     for column in schema.columns:
         if schema.public or column.type.opaque or not (column.name == unit or may_name_people(column.name)):
@@ -184,7 +185,7 @@ def _of_table(
 
 
 Found = Iterator[tuple[str, int, str]]
-"""In what way, how many rows, and what becomes of them."""
+"""Description, number of rows, and treatment in queries."""
 
 
 def _duplicates(schema: TableSchema, store: ColumnStore) -> Found:
@@ -222,7 +223,7 @@ def _units(schema: TableSchema, stores: Mapping[str, ColumnStore], schemas: Mapp
 
 
 def _owners(name: str, stores: Mapping[str, ColumnStore], schemas: Mapping[str, TableSchema]) -> Codes:
-    """For each row of a table a number for whose it is, NOBODY for nobody's."""
+    """Return a number for the privacy unit of each row of a table, NOBODY for rows without one."""
     schema, store = schemas[name.casefold()], stores[name.casefold()]
     word = schema.unit_word
     assert word is not None
@@ -239,7 +240,7 @@ def _owners(name: str, stores: Mapping[str, ColumnStore], schemas: Mapping[str, 
 
 
 def _codes(store: ColumnStore, column: str) -> Codes:
-    """A number for each cell, equal for equal cells; NOBODY for NULL."""
+    """Return a number for each cell, equal for equal cells; NOBODY for NULL."""
     codes, values = store.identified(column)
     present = values.where_valid()
     absent = (codes < 0) | ~present[np.clip(codes, 0, None)] if len(present) else np.ones(len(codes), dtype=bool)
@@ -247,7 +248,7 @@ def _codes(store: ColumnStore, column: str) -> Codes:
 
 
 def _values(store: ColumnStore, column: str) -> list[object]:
-    """The cells as Python values that compare as units do; None for NULL."""
+    """Return the cells as Python values that compare as units do; None for NULL."""
     codes, values = store.identified(column)
     cells = [*_as_objects(values), None]
     return [cells[code] if 0 <= code < len(cells) - 1 else None for code in codes.tolist()]

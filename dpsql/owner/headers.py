@@ -1,5 +1,5 @@
-"""An owner's file beside the names and types of its files' columns. Rows of text are read until each column has a cell
-that fits its type, so of a file that is right a part of them."""
+"""Check of a schema file against the column names and types of its data files. Rows of text are read until each column
+has a cell that fits its type: in a correct file, a part of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Place = tuple[str, ...]
 
 
 def mistakes_of_headers(schema: Schema, content: Mapping[str, Any]) -> Iterator[tuple[Place, DPSQLError]]:
-    """Files that cannot be read, columns that they do not have, facts that do not fit, paths of units that lead
-    nowhere; by the place of the setting. Tables without a path are left to the session that gives them."""
+    """Yield, by the place of the setting: unreadable files, missing columns, facts that do not fit, and unit paths that
+    lead nowhere. Tables without a path are skipped: a session supplies them."""
     resolved: dict[str, TableSchema] = {}
     complete = True
     for name, entry in schema.tables.items():
@@ -53,12 +53,12 @@ def mistakes_of_headers(schema: Schema, content: Mapping[str, Any]) -> Iterator[
 
 
 def is_lines(entry: TableEntry) -> bool:
-    """Whether a table is of text files or JSON lines."""
+    """Return whether a table consists of text files or JSON lines."""
     return entry.path is not None and kind_of(entry.path) in (*TEXT_ENDINGS, *LINES_ENDINGS)
 
 
 def _unreadable(name: str, entry: TableEntry, schema: TableSchema) -> Iterator[tuple[Place, DPSQLError]]:
-    """Columns of which no cell can be read, and types that an engine cannot read a stored column as."""
+    """Yield columns without a readable cell, and declared types that an engine cannot read stored columns as."""
     assert entry.path is not None
     try:
         source = stored_files(entry.path, entry.table)
@@ -73,7 +73,7 @@ def _unreadable(name: str, entry: TableEntry, schema: TableSchema) -> Iterator[t
 
 
 def columns_at(entry: TableEntry) -> Iterable[StoredColumn]:
-    """The columns of a table's file by its header, or by the types that it stores. Raises InvalidSchema."""
+    """Return the columns of a table's file by its header, or with its stored types. Raises InvalidSchema."""
     assert entry.path is not None
     source = stored_files(entry.path, entry.table)
     engine = None if source is None else engine_of(source)
@@ -118,7 +118,7 @@ def _of_table(
 
 
 def _about(declared: Declaration, column: str) -> Declaration:
-    """What is said of one column alone."""
+    """Return the declared facts of a single column."""
     said = {fact: _only(column, getattr(declared, fact)) for fact in ("bounds", "keys", "types", "nullable")}
     return Declaration(**said)
 
@@ -128,7 +128,7 @@ def _only(column: str, facts: Mapping[str, Any]) -> Any:
 
 
 def _words_apart(words: TableWords) -> Iterator[tuple[str, TableWords]]:
-    """The words that name columns, each with what it needs."""
+    """Yield the settings that name columns, each with the settings that it requires."""
     if words.is_unit_decided:
         yield "unit", TableWords(unit=words.unit, rows_are_units=words.rows_are_units)
     for key in words.unique:
@@ -148,7 +148,7 @@ def _refused(name: str, stored: list[StoredColumn], declared: Declaration) -> DP
 
 
 def _of_paths(resolved: dict[str, TableSchema], spelled: Mapping[str, str]) -> Iterator[tuple[Place, DPSQLError]]:
-    """Units that lead to other tables: each table is looked at with all others, whose own path may end elsewhere."""
+    """Yield errors of units in other tables; each table is linked with only the tables on its path."""
     for name, table in resolved.items():
         if table.unit_word is None or not table.unit_word.table:
             continue
@@ -159,7 +159,7 @@ def _of_paths(resolved: dict[str, TableSchema], spelled: Mapping[str, str]) -> I
 
 
 def _reached(resolved: Mapping[str, TableSchema], name: str) -> dict[str, TableSchema]:
-    """A table and those that its path passes."""
+    """Return a table and the tables on its unit path."""
     reached: dict[str, TableSchema] = {}
     while name in resolved and name not in reached:
         reached[name] = resolved[name]

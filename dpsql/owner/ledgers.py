@@ -1,4 +1,4 @@
-"""The ledger of an owner's file: what it holds, whether it is whole, and a new total."""
+"""The ledger of a schema file: report, verification, export, and renewal of the total."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDEST_QUERY = 80
 
 @dataclass(frozen=True)
 class Renewal:
-    """A new total: since when (UTC), of which epsilon and delta, as exact fractions, and why."""
+    """A new total: its time (UTC), its epsilon and delta as exact fractions, and the reason."""
 
     time: str
     epsilon: str
@@ -33,8 +33,8 @@ class Renewal:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """What a ledger holds: its file, its budget now, accountant and neighbour relation, what is spent and left, every
-    charge, each new total that its owner has set, and the anchor of its last line. Prints as a page."""
+    """Content of a ledger: its file, current budget, accountant and neighbour relation, the spent and remaining budget,
+    all charges, all renewals by the owner, and the checkpoint of its last line. Prints as a page."""
 
     file: Path
     budget: Budget
@@ -77,8 +77,8 @@ class LedgerReport:
 
 @checked_names
 def show_ledger(path: str | os.PathLike[str]) -> LedgerReport:
-    """What the ledger of an owner's file (or the ledger itself) holds; every hash is checked. Raises InvalidSchema,
-    InvalidArgument where there is no ledger yet, and LedgerError."""
+    """Return the content of a schema file's ledger (or of a ledger file), after checking every hash. Raises
+    InvalidSchema, InvalidArgument if there is no ledger yet, and LedgerError."""
     with closing(_opened(path)) as ledger:
         lines = json.loads(ledger.to_json())["lines"]
         renewals = tuple(
@@ -101,16 +101,16 @@ def show_ledger(path: str | os.PathLike[str]) -> LedgerReport:
 
 @checked_names
 def verify_ledger(path: str | os.PathLike[str], anchor: str | None = None) -> str:
-    """Check every line and hash of a ledger and, with an earlier anchor, that what it held then is still there. Returns
-    the anchor of its last line, which is kept elsewhere. Raises what `show_ledger` raises."""
+    """Check every line and hash of a ledger and, with an earlier checkpoint (`anchor`), that its entries are still
+    there. Returns the checkpoint of the last line, to be kept elsewhere. Raises as `show_ledger`."""
     with closing(_opened(path, anchor)) as ledger:
         return ledger.anchor
 
 
 @checked_names
 def export_ledger(path: str | os.PathLike[str]) -> str:
-    """The ledger as JSON: rules, every line and its hash, numbers as exact fractions. Raises what `show_ledger`
-    raises."""
+    """Return the ledger as JSON: rules, every line and its hash, numbers as exact fractions. Raises as
+    `show_ledger`."""
     with closing(_opened(path)) as ledger:
         return ledger.to_json()
 
@@ -119,12 +119,12 @@ def export_ledger(path: str | os.PathLike[str]) -> str:
 def renew_ledger(
     schema: str | os.PathLike[str], *, epsilon: float, delta: float | None = None, reason: str
 ) -> tuple[str, ...]:
-    """Set the total of a schema file's ledger anew: a line in its chain, with the reason. What is spent stays spent.
+    """Set a new total for a schema file's ledger: a line in its chain, with the reason. What is spent stays spent.
 
-    epsilon, delta: the whole of what all answers may come to, those before included; delta: None leaves it as it is.
-    The parts of delta and the shares of analysts stay. Returns the lines that the file's [budget] has to have from now
-    on where it says something else: until then every session on it is refused. Raises InvalidSchema,
-    InvalidPrivacyParameter (also where more is spent already), InvalidArgument, LedgerError.
+    epsilon, delta: the total for all answers, including earlier ones; delta: None keeps it. The parts of delta and the
+    shares of analysts stay. Returns the lines that the file's [budget] must contain from now on, where it differs:
+    until then every session on it is refused. Raises InvalidSchema, InvalidPrivacyParameter (also if more is spent
+    already), InvalidArgument, LedgerError.
     """
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidArgument("a new total needs a reason, which stays in the ledger.", hint="Add --reason TEXT.")
@@ -139,7 +139,7 @@ def renew_ledger(
 
 
 def ledger_of(path: str | os.PathLike[str]) -> Path:
-    """The ledger of an owner's file, by its ending; any other file is taken for a ledger itself. Raises
+    """Return the ledger of a schema file, recognized by its ending; any other file is taken for a ledger. Raises
     InvalidSchema."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidArgument(f"a schema's file or a ledger's is meant, got {as_written(path)}.")

@@ -1,5 +1,5 @@
-"""Lines of text files that break the rule of their format, and cells that are not in their encoding: counted, with the
-first places. For the owner's eyes."""
+"""Lines of text files that violate their format, and cells that are not in their encoding: counts, and the first
+places. For the owner only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpsql.sources.text_records import cell_of, record_at
 from dpsql.sources.text_scans import OddRecord, see_odd_records
 
 FIRST = 5
-"""How many places are told."""
+"""Number of places that are reported."""
 _NO_TEXT = "an object, an array or no Unicode"
 EMPTY, SHORT, LONG, OPEN, QUOTES, NO_OBJECT = (
     "empty lines",
@@ -33,7 +33,7 @@ EMPTY, SHORT, LONG, OPEN, QUOTES, NO_OBJECT = (
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How many there are, and the first of them: lines, with the file's name where there are several."""
+    """A count, and the first places: lines, with the file's name if there are several."""
 
     count: int = 0
     first: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ class Places:
 
 @dataclass(frozen=True)
 class TableLines:
-    """The lines of a table's files. broken: by kind; undecoded: by column, cells that cannot be a text, as
-    `undecoded_as` says; rows: how many."""
+    """The lines of a table's files. broken: by kind; undecoded: by column, cells that are not valid text, as described
+    by `undecoded_as`; rows: their number."""
 
     broken: Mapping[str, Places] = field(default_factory=dict)
     undecoded: Mapping[str, Places] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class TableLines:
         return sum(each.count for each in self.broken.values())
 
     def place_of(self, row: int) -> str:
-        """The line of a row, from 1."""
+        """Return the line of a row, from 1."""
         for file in self.files:
             if row < file.rows:
                 return file.place_of(row)
@@ -72,7 +72,7 @@ class TableLines:
 
 @dataclass(frozen=True, slots=True)
 class _FileLines:
-    """Where the rows of a file stand. long: rows of several lines, each with how many it has beyond one."""
+    """Positions of the rows of a file. long: the rows with several lines, each with the number beyond one."""
 
     name: str
     first_line: int
@@ -85,8 +85,8 @@ class _FileLines:
 
 
 def lines_of_table(entry: TableEntry, columns: tuple[str, ...]) -> TableLines:
-    """The lines of a table of text files or JSON lines; nothing for another. columns: those that JSON lines are read
-    for. Raises InvalidSchema for a file that cannot be opened."""
+    """Check the lines of a table of text files or JSON lines; empty for other tables. columns: those to read from JSON
+    lines. Raises InvalidSchema for a file that cannot be opened."""
     if entry.path is None or kind_of(entry.path) not in (*TEXT_ENDINGS, *LINES_ENDINGS):
         return TableLines()
     broken: dict[str, Places] = {}
@@ -132,11 +132,11 @@ def _of_text(
 
 
 def _kind_of(record: OddRecord, form: TextFormat, signs: tuple[bytes, bytes]) -> str | None:
-    """In what way a record breaks the rule; None where it does not."""
+    """Return how a record violates the format; None if it does not."""
     if not record.text:
         return EMPTY
     if record.fields is None:
-        closed, _ = record_at(record.text + signs[1], 0, *signs)  # would a quote at its end mend it?
+        closed, _ = record_at(record.text + signs[1], 0, *signs)  # would a closing quote repair it?
         return OPEN if closed is not None and not form.multiline else QUOTES
     if len(record.fields) == record.grammar.width:
         return None

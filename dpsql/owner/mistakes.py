@@ -1,9 +1,9 @@
-"""All mistakes of an owner's file at once, each with the table, the setting and the line. Of data files
-headers are read, and rows of text until each column has a cell that fits its type.
+"""All mistakes of a schema file at once, each with its table, setting and line. Of data files, headers are read, and
+rows of text until each column has a cell that fits its type.
 
-Every setting is asked about by itself first, by the same reader that a session uses, so each error has the words that a
-session would have. What is wrong alone is left out, and the rest is asked about together: facts of a column, words of a
-table, tables that lead to each other. So one mistake is not told twice, and none hides another.
+First each setting is checked separately, by the reader that a session uses, so that errors have the same messages. Then
+the settings without errors are checked together: facts of a column, settings of a table, linked tables. Thus no mistake
+is reported twice, and none hides another.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is wrong with one setting. table: where it is of one; key: the setting, dotted; line: from 1, 0 where there
-    is none."""
+    """An error of one setting. table: the table, if any; key: the dotted setting; line: from 1, or 0 if there is
+    none."""
 
     line: int
     table: str
@@ -50,9 +50,9 @@ class Mistake:
 
 @checked_names
 def check(path: str | os.PathLike[str]) -> tuple[Mistake, ...]:
-    """The mistakes of an owner's file, in the order of its lines; none for a file that a session takes. Of data files
-    the names and types of columns are read, and rows of text until each column has a cell that fits its type: a column
-    of which no cell does is a mistake. Raises InvalidSchema where there is no file."""
+    """Return the mistakes of a schema file, in the order of its lines; empty for a valid file. Of data files it reads
+    the names and types of columns, and rows of text until each column has a cell that fits its type: a column without
+    such a cell is a mistake. Raises InvalidSchema if the file cannot be read."""
     file = File(path)
     try:
         text = file.read_bytes().decode("utf-8")
@@ -76,7 +76,7 @@ def _mistake(place: Path, error: DPSQLError, lines: Mapping[Path, int]) -> Mista
 
 
 def _errors(content: Mapping[str, Any], folder: File) -> Iterator[tuple[Path, DPSQLError]]:
-    """Each setting that is wrong, and why."""
+    """Yield each wrong setting with its error."""
     alone = {place: error for place, wanted in _asked_alone(content) if (error := _error(wanted, folder)) is not None}
     alone = {place: error for place, error in alone.items() if not _told_above(place, error, alone)}
     yield from alone.items()
@@ -97,14 +97,14 @@ def _errors(content: Mapping[str, Any], folder: File) -> Iterator[tuple[Path, DP
 
 
 def _told_above(place: Path, error: DPSQLError, errors: Mapping[Path, DPSQLError]) -> bool:
-    """Whether a setting of an analyst's share is told of with the share already."""
+    """Return whether the error of a setting in an analyst's share is already reported for the share."""
     above = errors.get(place[:3]) if place[:2] == ("budget", "analysts") and len(place) > 3 else None
     return above is not None and str(above) == str(error)
 
 
 def _shaken(rest: Mapping[str, Any], alone: Mapping[Path, object], folder: File) -> dict[Path, None]:
-    """The tables, and the budget, some of whose settings are wrong, and whose other words make no sense without these:
-    limits of a unit that is misspelt. Nothing is said of that."""
+    """Return the tables, and the budget, that became invalid by removing wrong settings, such as limits of a misspelt
+    unit. Nothing is reported about them."""
     budget = {"budget": rest["budget"]} if "budget" in rest and any(place[0] == "budget" for place in alone) else {}
     of_budget: dict[Path, None] = {("budget",): None} if _error(budget, folder) is not None else {}
     names = {place[1] for place in alone if place[0] == "tables" and len(place) > 1}
@@ -115,7 +115,7 @@ def _shaken(rest: Mapping[str, Any], alone: Mapping[Path, object], folder: File)
 
 
 def _kept(content: Mapping[str, Any], wrong: Mapping[Path, object]) -> dict[str, Any]:
-    """The content without what is wrong together; of a table whose words contradict each other its file and columns."""
+    """Return the content without mutually wrong settings; of a contradictory table its file and columns remain."""
     tables = {place[1] for place in wrong if len(place) == 2 and place[0] == "tables"}
     places = {place: None for place in wrong if place[:1] != ("tables",) or len(place) > 2}
     for name in tables:
@@ -125,7 +125,7 @@ def _kept(content: Mapping[str, Any], wrong: Mapping[Path, object]) -> dict[str,
 
 
 def _error(content: Mapping[str, Any], folder: File) -> DPSQLError | None:
-    """What a session would say of a content."""
+    """Return the error that a session would raise for this content."""
     try:
         schema = Schema.from_dict(content, folder)
         if schema.budget is not None:
@@ -136,7 +136,7 @@ def _error(content: Mapping[str, Any], folder: File) -> DPSQLError | None:
 
 
 def _asked_alone(content: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Each setting with what it needs to stand alone."""
+    """Yield each setting with the settings that it requires."""
     for word, value in content.items():
         if word not in ("budget", "tables") or not isinstance(value, Mapping):
             yield (word,), {word: value}
@@ -156,7 +156,7 @@ def _asked_alone(content: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, A
 
 
 def _of_share(name: str, share: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """An analyst's share as a whole, and each of its settings, out of a budget that has room for any."""
+    """Yield an analyst's share, and each of its settings, within a budget that has room for any."""
     whole = {"epsilon": 10**9, "delta": 0.999, "accountant": ACCOUNTANTS[1]}
     yield ("budget", "analysts", name), {"budget": {**whole, "analysts": {name: share}}}
     for word, value in share.items() if isinstance(share, Mapping) else ():
@@ -189,7 +189,7 @@ def _of_table(name: str, table: Mapping[str, Any]) -> Iterator[tuple[Path, dict[
 
 
 def _asked_together(content: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The facts of each column, the words of each table, the budget."""
+    """Yield the facts of each column, the settings of each table, and the budget."""
     if "budget" in content:
         yield ("budget",), {"budget": content["budget"]}
     for name, table in content.get("tables", {}).items():
@@ -199,7 +199,7 @@ def _asked_together(content: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str
 
 
 def without(content: Mapping[str, Any], places: Mapping[Path, object]) -> dict[str, Any]:
-    """The content without the settings at these places."""
+    """Return the content without the settings at these places."""
     rest = {}
     for word, value in content.items():
         if (word,) in places:

@@ -1,7 +1,7 @@
-"""Recognise the types and formats of columns from their cells, for an owner's file that is begun.
+"""Recognition of the types and formats of columns from their cells, for a new schema file.
 
-Every proposal reads every cell that there is. So what enters the file is whether all cells are written in one way, and
-no cell. What reads a text here is what reads it later (`dpsql.schema.text_values`, `dpsql.schema.formatted_values`).
+A proposal depends on all cells: it reveals whether they all have one format, and no cell. Texts are read by the same
+readers as in queries (`dpsql.schema.text_values`, `dpsql.schema.formatted_values`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _RULES: Mapping[Type, Callable[[str], bool]] = {
     Type.DATE: lambda text: _YEAR_FIRST.match(text) is not None and ":" not in text and read_day(text) is not None,
     Type.TIMESTAMP: lambda text: _YEAR_FIRST.match(text) is not None and read_moment(text) is not None,
 }
-"""The types that texts may be of, in the order in which they are tried. Each is narrower than what a column of the type
-reads: codes with zeros in front or of more than 15 digits stay text, and a year has four digits."""
+"""The candidate types of texts, in the order of trial. Each is narrower than the reader of its type: codes with leading
+zeros or more than 15 digits stay text, and a year has four digits."""
 _NULLS = ("NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "-", "--", ".", "?")
 _NUMBERS = (
     {"decimal": ","},
@@ -57,7 +57,7 @@ _TRUTHS = (
 
 @dataclass(frozen=True)
 class Proposal:
-    """The type of a column, the words about how its texts are written, and what its owner has to decide."""
+    """The type of a column, the settings of its text format, and what its owner has to decide."""
 
     type: Type
     words: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
@@ -65,12 +65,12 @@ class Proposal:
 
 
 def type_of_cells(cells: pd.Series) -> Type:
-    """The first type that every cell of a text column fits; text where there are none."""
+    """Return the first type that every cell of a text column fits; text if there are no cells."""
     return _type_of(_texts(cells))
 
 
 def proposal_of_cells(cells: pd.Series) -> Proposal:
-    """The type and the format of a text column: the first of fixed lists that every cell fits, else text."""
+    """Return the type and format of a text column: the first of fixed lists that every cell fits, else text."""
     texts = _texts(cells)
     bare = {text.strip(BLANKS) for text in texts}
     nulls = [word for word in _NULLS if word in bare]
@@ -82,7 +82,7 @@ def proposal_of_cells(cells: pd.Series) -> Proposal:
 
 
 def proposal_of_objects(cells: pd.Series) -> Proposal:
-    """The same of a column of Python objects, or of categories of them."""
+    """Return the proposal for a column of Python objects, or of categories of them."""
     values = cells.cat.categories if isinstance(cells.dtype, pd.CategoricalDtype) else cells
     present = [value for value in (plain_cell(cell) for cell in values) if value is not None]
     if all(isinstance(value, str) for value in present):
@@ -97,15 +97,14 @@ def proposal_of_objects(cells: pd.Series) -> Proposal:
 
 
 def _type_of_numbers(integers: Sequence[int], numbers: int) -> Type:
-    """Of so many numbers, of which these are integers: text where an integer has more than 64 bits."""
+    """Return the type of numbers, some of them integers: text if an integer has more than 64 bits."""
     if len(integers) < numbers:
         return Type.REAL
     return Type.INTEGER if all(each in INT64 for each in integers) else Type.TEXT
 
 
 def proposal_of_stored(column: StoredColumn) -> Proposal:
-    """The same of a column with a type of its own: decimals that are whole numbers are integers where a double does not
-    have all of them."""
+    """Return the proposal for a typed column: whole decimals become integers if doubles cannot represent them all."""
     if not column.wide:
         return Proposal(column.type)
     return Proposal(Type.INTEGER, doubt="numbers of more than 64 bits are NULL; without a type they are read exactly")

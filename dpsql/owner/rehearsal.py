@@ -1,8 +1,8 @@
-"""Answers over made-up rows, at no cost and without the data: a report is written and tried before it is paid for.
+"""Dry runs on synthetic rows, free and without the data: to write and try reports before paying for them.
 
-Rows follow from the owner's file alone, always the same: the columns that it declares, with values between bounds and
-among keys, spread evenly. Queries are bound, calibrated and drawn as over the data, so refusals and widths of intervals
-are those to expect; the values say nothing about anybody.
+The rows depend only on the schema file, deterministically: its declared columns, with evenly spread values between
+bounds and among keys. Queries are bound, calibrated and drawn as over the data, so refusals and interval widths are
+realistic; the values describe nobody.
 """
 
 from __future__ import annotations
@@ -39,29 +39,28 @@ _LINES = (*TEXT_ENDINGS, *LINES_ENDINGS)
 PEOPLE = 1_000
 PUBLIC = 20
 _STEP = 0.6180339887498949
-"""Multiples of the golden ratio, without their whole part, lie evenly between 0 and 1."""
+"""The fractional parts of the golden ratio's multiples are evenly spread between 0 and 1."""
 
 
 class Rehearsal(Session):
-    """A session over made-up rows. Each answer is headed MADE-UP ROWS in every form that it is written or drawn in."""
+    """A session over synthetic rows. Each answer has the heading MADE-UP ROWS in every text, export and plot."""
 
     def query(self, sql: str, **how: Any) -> Result:
-        """As `Session.query`, at no cost."""
+        """As `Session.query`, for free."""
         answer: Result | Explanation = super().query(sql, **how)
         if not isinstance(answer, Result):
-            return cast("Result", answer)  # as Session.query says of EXPLAIN PRIVACY
+            return cast("Result", answer)  # an explanation, as for EXPLAIN PRIVACY in Session.query
         footer = f"{HEADING}: nothing was spent; over the data it is {answer.loss}"
         return replace(answer, _heading=HEADING, footer=footer)
 
 
 def rehearse(schema: str | os.PathLike[str] | Schema, *, budget: Budget | None = None, **more: Any) -> Rehearsal:
-    """A session over made-up rows of an owner's file: 1,000 a table, 20 where it is public. The data files are not
-    read, and need not be there; the ledger is neither read nor written, and no budget ends.
+    """Open a session over synthetic rows of a schema file: 1,000 for each table, 20 if it is public. Data files are not
+    read and need not exist; the ledger is neither read nor written, and the budget is unlimited.
 
-    What a session refuses is refused here too: a file without a budget, unless one is given, one whose unit is still a
-    TODO, and what the engine that would read the files does not have. A column that the file does not declare is
-    unknown here, though a data file may have it. more: `epsilon`, `delta` and `max_epsilon` of a Session. Raises
-    InvalidSchema.
+    Refuses what a session refuses: a file without a budget, unless one is given, a file with an undecided unit, and
+    what the engine for its data does not support. Columns that the file does not declare are unknown, even if the data
+    have them. more: `epsilon`, `delta` and `max_epsilon` of a Session. Raises InvalidSchema.
     """
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(Path(schema))
     tables = {name: _table(name, entry, declared) for name, entry in declared.tables.items()}
@@ -79,13 +78,13 @@ def rehearse(schema: str | os.PathLike[str] | Schema, *, budget: Budget | None =
 
 
 def _engine(declared: Schema) -> str:
-    """The engine that would read the files, as far as it is a part of this process."""
+    """Return the engine that would read the files, if it runs in this process."""
     stored = any(each.path is not None and kind_of(each.path) not in _LINES for each in declared.tables.values())
     return "duckdb" if declared.engine == "duckdb" or (declared.engine == AUTO and stored) else AUTO
 
 
 def _budget(declared: Budget | None) -> Budget:
-    """One that does not end, with delta where the owner allows some."""
+    """Return a practically unlimited budget, with delta if the owner allows some."""
     return Budget(10**6, 0 if declared is not None and not declared.loss.delta else 0.5)
 
 
@@ -99,7 +98,7 @@ def _table(name: str, entry: TableEntry, schema: Schema) -> Table:
             hint="dpsql init writes the columns of a file with their types.",
         )
     stored = [StoredColumn(column, _type(declared, column), True, _type(declared, column)) for column in columns]
-    resolve(name, stored, declared, rows=rows if declared.table.public else None)  # before rows are made by its words
+    resolve(name, stored, declared, rows=rows if declared.table.public else None)  # validates before rows are made
     series = {column: _cells(column, declared, rows, schema) for column in columns}
     words = replace(declared.table, version=None)
     drops = entry.text.multiline or (entry.path is not None and has_parts(entry.path))
@@ -107,8 +106,8 @@ def _table(name: str, entry: TableEntry, schema: Schema) -> Table:
 
 
 def _as_read(entry: TableEntry) -> Declaration:
-    """What is declared of a table, with the type of each column: of text as it would be read, of others as far as
-    declared facts tell."""
+    """Return the declaration of a table with the type of each column: of text as it would be read, of others as far as
+    the declared facts determine it."""
     declared = with_types_of_text(entry.declaration)
     is_text = entry.path is not None and kind_of(entry.path) in _LINES
     inferred = {name: _inferred(None if is_text else _fact(declared.keys, name)) for name in declared.named}
@@ -117,7 +116,7 @@ def _as_read(entry: TableEntry) -> Declaration:
 
 
 def _inferred(keys: Sequence[Any] | None) -> Type:
-    """The type of keys; text where there are none."""
+    """Return the type of keys; text if there are none."""
     first = next((key for key in keys or () if key is not None), "")
     if isinstance(first, bool):
         return Type.BOOLEAN
@@ -151,7 +150,7 @@ def _cells(column: str, declared: Declaration, rows: int, schema: Schema) -> pd.
 
 
 def _pace(column: str) -> int:
-    """So that columns do not go up and down together."""
+    """Return a multiplier that keeps columns from rising and falling together."""
     return 1 + sum(ord(sign) * place for place, sign in enumerate(column, start=1)) % 97
 
 
@@ -171,8 +170,8 @@ def _declared(schema: Schema, table: str) -> Declaration:
 
 
 def _typed(kind: Type, values: Sequence[Any] | npt.NDArray[Any], bounds: Any) -> pd.Series:
-    """Values as a column of a type that can be NULL, as in files: keys and numbers of rows as they are, shares between
-    0 and 1 stretched."""
+    """Return values as a nullable column of a type, as in files: keys and row numbers unchanged, shares between 0 and 1
+    scaled to the bounds."""
     cells = np.asarray(values)
     if cells.dtype.kind == "f" and not isinstance(values, list):
         low, high = _ends(kind, bounds)

@@ -1,4 +1,4 @@
-"""Files that are their owner's alone, put in place whole or not at all."""
+"""Files readable by their owner only, replaced atomically."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpsql.core.mechanisms.samplers import fresh_key
 
 
 def put_in_place(file: Path, content: bytes) -> None:
-    """Another file in the place of this one, with mode 0600; what was there stays where that fails. Raises OSError."""
+    """Replace a file atomically, with mode 0600; on failure the old one stays. Raises OSError."""
     draft = file.with_name(f".{file.name}.{fresh_key().hex()[:16]}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

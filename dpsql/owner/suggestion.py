@@ -1,9 +1,8 @@
-"""An owner's file begun: the tables, their columns and types, and what is to be decided. Nothing else is taken from
-the data.
+"""Draft of a schema file: tables, columns with types, and open decisions. Nothing else is taken from the data.
 
-A column's type and format are the first of fixed lists that all of its cells fit (`dpsql.owner.recognition`), so what
-enters is in which way all cells are written, and neither the largest, nor which, nor how many there are: two files with
-the same names, types and formats give the same text.
+A column's type and format are the first of fixed lists that all its cells fit (`dpsql.owner.recognition`). The draft
+thus reveals the common format of all cells, and no extreme, value or count: files with the same names, types and
+formats give the same text.
 """
 
 from __future__ import annotations
@@ -73,12 +72,13 @@ _NAMES_TOO = """\
 
 
 def suggest_schema(data: object, name: str = "data", **text: Any) -> str:
-    """An owner's file for a table, as TOML to be completed: types, `# TODO bounds`, units guessed by name as comments.
+    """Draft a schema file for a table, as TOML to be completed: types, `# TODO bounds`, and comments that guess units
+    from names.
 
-    data: a DataFrame or another source that a Session takes, whose types are those of its storage (of a column of
-    Python objects that of its cells), or the path of a file. name: the table's. text: how a file of text is written
-    (delimiter, skip and the like, as of `Table`); what its header shows to be missing is added, to be checked. No
-    bound, key, limit or count is in it. Raises InvalidSchema, InvalidArgument.
+    data: a DataFrame or another source of a Session, whose stored types are used (for Python objects the types of the
+    cells), or the path of a file. name: the table's name. text: the format of a text file (delimiter, skip and so on,
+    as in `Table`); settings that its header reveals are added, to be checked. The draft contains no bound, key, limit
+    or count. Raises InvalidSchema, InvalidArgument.
     """
     words = _words(text)
     if isinstance(data, str | os.PathLike):
@@ -97,9 +97,9 @@ def suggest_schema(data: object, name: str = "data", **text: Any) -> str:
 
 
 def init(files: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str] | None = None, **text: Any) -> Path:
-    """Write an owner's file for data files, and return where: beside the first, `people.toml` for `people.csv` and
-    `dpsql.toml` for several, unless `output` says. A file that is there stays as it is. text: as of `suggest_schema`.
-    Raises InvalidArgument, InvalidSchema."""
+    """Write the draft of a schema file for data files, and return its path: beside the first, `people.toml` for
+    `people.csv` and `dpsql.toml` for several, unless `output` is given. Existing files are not overwritten. text: as in
+    `suggest_schema`. Raises InvalidArgument, InvalidSchema."""
     words = _words(text)
     paths = [Path(each) for each in files]
     if not paths:
@@ -110,7 +110,7 @@ def init(files: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]
         raise InvalidArgument(f'two files give a table "{twice}".', hint="Rename one of them.")
     target = paths[0].parent / (f"{names[0]}.toml" if len(paths) == 1 else "dpsql.toml")
     target = target if output is None else Path(output)
-    if target.exists():  # before a long reading; told again below, where another was faster
+    if target.exists():  # before a long reading; checked again below, in case of a race
         raise _taken(target)
     content = "\n".join([_HEAD, *(_of_file(path, target.parent, words=words) for path in paths)])
     try:
@@ -128,7 +128,7 @@ def _taken(target: Path) -> InvalidArgument:
 
 
 def _words(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Words about files of text. Raises InvalidArgument, InvalidSchema."""
+    """Return the format settings of text files. Raises InvalidArgument, InvalidSchema."""
     unknown = next((word for word in text if word not in TEXT_WORDS), None)
     if unknown is not None:
         raise unknown_argument(unknown, tuple(TEXT_WORDS))
@@ -138,7 +138,7 @@ def _words(text: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_file(path: Path, folder: Path, name: str | None = None, words: Mapping[str, Any] | None = None) -> str:
-    """The section of a data file's table, or those of a database; its path as it leads there from the folder."""
+    """Return the section of a data file's table, or the sections of a database; its path is relative to the folder."""
     where = os.path.relpath(path.absolute(), folder.absolute())
     if path.suffix.casefold() in DATABASE_ENDINGS:
         return "\n".join(_of_database(path, where))
@@ -151,7 +151,7 @@ def _of_file(path: Path, folder: Path, name: str | None = None, words: Mapping[s
 
 
 def _of_text(path: Path, where: str, name: str, words: Mapping[str, Any]) -> str:
-    """The section of a file of lines."""
+    """Return the section of a text file or JSON lines."""
     named = names_in(path) if kind_of(path) in LINES_ENDINGS else []
     form = TextFormat.of(f"{path.name}:", words)
     if kind_of(path) in TEXT_ENDINGS:
@@ -172,8 +172,8 @@ def _of_text(path: Path, where: str, name: str, words: Mapping[str, Any]) -> str
 
 
 def _doubts(file: str, names: Sequence[str]) -> str:
-    """What is to be asked of a header. Raises InvalidSchema where each of its cells is a value, which an owner's file
-    must not hold: it is the first row."""
+    """Return doubts about a header. Raises InvalidSchema if all its cells look like values: it is then the first row,
+    which a schema file must not contain."""
     values = [name for name in names if type_of_cells(pd.Series([name])) is not Type.TEXT]
     if len(values) == len(names):
         raise InvalidSchema(
@@ -185,8 +185,8 @@ def _doubts(file: str, names: Sequence[str]) -> str:
 
 
 def _of_database(path: Path, where: str) -> Iterator[str]:
-    """A section for each table of a database. Raises InvalidSchema where there is none."""
-    from dpsql.executors.duckdb.catalogue import tables_in  # most files are no databases
+    """Yield a section for each table of a database. Raises InvalidSchema if there is none."""
+    from dpsql.executors.duckdb.catalogue import tables_in  # most files are not databases
 
     tables = tables_in(path)
     if not tables:
@@ -247,7 +247,7 @@ def _word(value: str | Sequence[str]) -> str:
 
 
 def may_name_people(column: str) -> bool:
-    """Whether a column may tell whose row it is, by its name."""
+    """Return whether a column may identify the privacy unit, judging by its name."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column).casefold()
     parts = [part for part in re.split(r"[^a-z0-9]+", words) if part]
     return (len(parts) > 1 and parts[-1] in _NUMBERS) or (len(parts) == 1 and parts[0] in _PEOPLE)

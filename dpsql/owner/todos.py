@@ -1,7 +1,7 @@
-"""What an owner's file leaves open: units that nobody has decided, and comments that say TODO.
+"""Open decisions in a schema file: undecided units, and TODO comments.
 
-A comment is open until the setting that it is about is there, or until it is deleted. It is about a setting that it
-has in front, commented out (`# unit = "person_id"  # TODO ...`), or after the word (`TODO bounds`).
+A comment is open until its setting is present, or the comment is deleted. Its setting is the one commented out before
+it (`# unit = "person_id"  # TODO ...`), or named after the word TODO (`TODO bounds`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMMENT = re.compile(r"""(?:[^"'#]|"(?:[^"\\]|\\.)*"|'[^']*')*?#(?P<text>.*)"""
 _TODO = re.compile(r"\bTODO\b:?\s*(.*)")
 _SETTING = re.compile(r"#\s*(\w+)\s*=")
 _SETTLED_BY = {"bounds": ("bounds", "keys"), "keys": ("keys",)}
-"""The facts of a column that settle a comment about one."""
+"""The facts of a column that settle a comment about a fact."""
 WHOSE_ROW = (
     'whose row is it? Write unit = "person_id" (the column that tells), a path to another table\'s unit, or '
     'unit = "row" where no person has two rows; or public = true where no row is anybody\'s'
@@ -31,8 +31,7 @@ WHOSE_ROW = (
 
 @dataclass(frozen=True)
 class Todo:
-    """Something that an owner's file leaves open. table: where it is of one; key: the setting, dotted, where it is of
-    one; line: from 1."""
+    """An open decision in a schema file. table: the table, if any; key: the dotted setting, if any; line: from 1."""
 
     line: int
     table: str
@@ -48,8 +47,8 @@ class Todo:
 
 @checked_names
 def open_todos(path: str | os.PathLike[str]) -> tuple[Todo, ...]:
-    """What an owner's file leaves open, by lines: private tables without a `unit`, and comments with TODO whose setting
-    is not there. Raises InvalidSchema for a file that is not there or is no TOML."""
+    """Return the open decisions of a schema file by line: private tables without a `unit`, and TODO comments whose
+    setting is missing. Raises InvalidSchema if the file is missing or not TOML."""
     file = File(path)
     try:
         text = file.read_bytes().decode("utf-8").replace("\r\n", "\n")
@@ -67,8 +66,8 @@ def open_todos(path: str | os.PathLike[str]) -> tuple[Todo, ...]:
 
 
 def check_finished(path: str | os.PathLike[str]) -> None:
-    """Raises InvalidSchema for an owner's file in which a TODO about a unit is open, as `dpsql init` writes it. Where a
-    file has no word about a unit, each row is one, as in a Session."""
+    """Raise InvalidSchema for a schema file with an open TODO about a unit, as written by `dpsql init`. Without any
+    mention of a unit each row is one, as in a Session."""
     begun = [each for each in open_todos(path) if each.key == "unit" and each.text != WHOSE_ROW]
     if begun:
         raise InvalidSchema(
@@ -104,8 +103,8 @@ def _comments(text: str, content: Mapping[str, Any], lines: Mapping[Path, int]) 
 
 
 def _subject(line: str, text: str, setting: Path, section: Path) -> tuple[Path, tuple[str, ...]]:
-    """The setting that a comment is about, and those of its place that settle it; none where only deleting does. text:
-    what follows the word; setting: that of the line, or else its section."""
+    """Return the setting that a comment is about, and the settings that settle it; none if it must be deleted. text:
+    the text after TODO; setting: that of the line, or else its section."""
     commented_out = _SETTING.match(line.lstrip())
     if commented_out is not None:
         return (*section, commented_out[1]), (commented_out[1],)
@@ -113,7 +112,7 @@ def _subject(line: str, text: str, setting: Path, section: Path) -> tuple[Path, 
         fact = text.partition(" ")[0].rstrip(",.")
         settled_by = _SETTLED_BY.get(fact, ())
         return (*setting[:4], *((fact,) if settled_by else ())), settled_by
-    return setting, setting[len(section) :][:1]  # a word of a table or of the budget, which is there
+    return setting, setting[len(section) :][:1]  # an existing setting of a table or of the budget
 
 
 def _at(content: Mapping[str, Any], place: Path) -> Mapping[str, Any]:

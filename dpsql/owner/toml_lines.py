@@ -1,7 +1,7 @@
-"""On which line of a TOML file each setting stands.
+"""Line numbers of the settings in a TOML file.
 
-The standard library's parser, which reads the file, keeps no lines; neither do the items of tomlkit. So the text is
-read a statement at a time by that same parser: a statement is the fewest lines that it takes.
+Neither the standard library's parser, which reads the file, nor the items of tomlkit provide line numbers. Therefore
+the text is split into statements: a statement is the fewest lines that the parser accepts.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Path = tuple[str, ...]
 
 _MANY = 50
 _ENDS = ("]", "}", '"', "'")
-"""How the last of many lines ends, but for a comment: of a long list each line need not be tried."""
+"""Possible ends of the last line of many, except for comments: not every line of a long list need be tried."""
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    """The line, from 1, on which each table and setting of a TOML text begins; the first, for a table named more than
-    once. The text as a whole is TOML."""
+    """Return the line, from 1, on which each table and setting of a valid TOML text begins; the first, for a table
+    named more than once."""
     lines: dict[Path, int] = {}
     section: Path = ()
     for line, statement in _statements(text):
@@ -37,10 +37,10 @@ def lines_of(text: str) -> dict[Path, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each statement with the line on which it begins."""
+    """Yield each statement with the line on which it begins."""
     pieces: list[str] = []
     begin = 1
-    for number, line in enumerate(text.split("\n"), start=1):  # other signs that end lines elsewhere end none in TOML
+    for number, line in enumerate(text.split("\n"), start=1):  # TOML knows no other line ends
         if not pieces:
             begin = number
         pieces.append(f"{line}\n")
@@ -61,7 +61,7 @@ def _is_whole(statement: str) -> bool:
 
 
 def _paths(content: Mapping[str, Any]) -> Iterator[Path]:
-    """Every path of names that a content has."""
+    """Yield every path of names in a content."""
     for name, value in content.items():
         yield (name,)
         if isinstance(value, Mapping):
