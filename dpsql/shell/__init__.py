@@ -1,2 +1,2 @@
-"""The shell: reads what a person types on a command line, at a prompt or in a notebook, asks a Session, shows the
-answer. It decides nothing about privacy."""
+"""User interfaces: command line, prompt and notebook magics. They pass queries to a Session and show the answers; they
+decide nothing about privacy."""

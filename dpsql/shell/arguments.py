@@ -1,4 +1,4 @@
-"""The words of the command line."""
+"""Arguments of the command line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ dpsql demo, init, check, ledger, access, serve, explain, cost, rehearse are comm
 
 
 class Arguments(argparse.Namespace):
-    """What the command line says. `inputs` are files of SQL, then -c texts and -f files, in their order."""
+    """Parsed arguments. `inputs` are files of SQL, then -c texts and -f files, in their order."""
 
     files: list[Path]
     schema: Path | None
@@ -130,7 +130,7 @@ def parse(
     arguments.files = [file for file in arguments.files if file not in batches]
     arguments.inputs = [*batches, *arguments.inputs]
     owners = next((file for file in arguments.files if file.suffix.lower() == ".toml"), None)
-    if owners is not None and prog == "dpsql":  # others take it by itself
+    if owners is not None and prog == "dpsql":  # other commands accept it as a file
         raise InvalidArgument(f"{owners} holds no rows: it is an owner's file.", hint=f"Write --schema {owners}.")
     if arguments.no_ledger and arguments.ledger is not None:
         raise InvalidArgument("--ledger and --no-ledger contradict each other.")
@@ -152,11 +152,11 @@ _OWNERS = (
     "spill",
     *TEXT_WORDS,
 )
-"""Options that say what a server's owner says."""
+"""Options that only a server's owner can set."""
 
 
 def _check_connection(arguments: Arguments) -> None:
-    """Raises InvalidArgument for words of an owner beside --connect."""
+    """Raise InvalidArgument for an owner's option next to --connect."""
     if arguments.connect is None:
         if arguments.token_file is not None:
             raise InvalidArgument("--token-file goes with --connect.")
@@ -176,7 +176,7 @@ _Add = Callable[..., object]
 
 
 def _add_inputs(add: _Add) -> None:
-    """Tables, and what is asked of them."""
+    """Add the options for tables and statements."""
     add(
         "files",
         nargs="*",
@@ -193,7 +193,7 @@ def _add_inputs(add: _Add) -> None:
 
 
 def _add_spending(add: _Add) -> None:
-    """What a query may cost, and all together, and how noise is made."""
+    """Add the options for costs, budget and mechanisms."""
     add("--epsilon", type=number, metavar="X", help="what each query spends")
     add("--max-epsilon", type=number, metavar="X", help="refuse a query that would spend more")
     add("--delta", type=number, metavar="X", help="what each query may spend of delta (default: 0)")
@@ -208,19 +208,19 @@ def _add_spending(add: _Add) -> None:
 
 
 def _add_output(add: _Add) -> None:
-    """In what form answers are written, and where."""
+    """Add the options for the format and destination of answers."""
     add("--mode", metavar="WORD", help="box, csv, json, jsonl, line, markdown, tsv, html or parquet")
     add("--output", metavar="FILE", help="where answers go, in place of standard output")
 
 
 def _add_connection(add: _Add) -> None:
-    """A server that has the tables, and the budget."""
+    """Add the options for a connection to a server."""
     add("--connect", metavar="URL", help="ask a server: https://data.example:8443 (token: DPSQL_TOKEN, or a prompt)")
     add("--token-file", type=Path, metavar="FILE", help="where the token is, in a file that others cannot read")
 
 
 def _add_engine(add: _Add) -> None:
-    """What adds the exact integers up, and what it may use."""
+    """Add the options for the engine that adds up exact integers, and its resources."""
     add("--engine", metavar="NAME", default="auto", help="what adds up: auto, pandas, duckdb or spark")
     add("--memory", metavar="SIZE", help="what DuckDB may use, such as 4GB")
     add("--threads", metavar="N", type=int, help="how many threads DuckDB may use")
@@ -228,7 +228,7 @@ def _add_engine(add: _Add) -> None:
 
 
 def _add_ledger_options(add: _Add) -> None:
-    """Where what is spent is kept, by what rules, and what is confirmed beforehand."""
+    """Add the options for the ledger, its rules, and confirmation of spends."""
     add("--ledger", type=Path, metavar="FILE", help="where what is spent is kept (default: the schema's)")
     add("--no-ledger", action="store_true", help="count what is spent in this process only")
     add("--yes", action="store_true", help="ask nothing before a large spend")

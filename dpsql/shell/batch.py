@@ -1,4 +1,4 @@
-"""Statements of a command line, one after the other, or a prompt."""
+"""Execution of a command line: its statements one after another, or a prompt."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from dpsql.version import __version__
 
 
 def run(argv: Sequence[str]) -> int:
-    """Open what is asked about, and ask. Raises DPSQLError, before anything is asked, and SystemExit for --help."""
+    """Open the session and run statements or the prompt. Raises DPSQLError before the first one, SystemExit for
+    --help."""
     arguments = demo_arguments(argv[1:]) if argv[:1] == [DEMO] else parse(argv, __version__)
     opening = arguments.opening if arguments.connect is None else None
     asked = asked_of(arguments.inputs)
     if opening is not None and asked is not None and arguments.dry_run:
-        opening = replace(opening, look=True)  # nothing is paid: no ledger is made, and none has to be written
+        opening = replace(opening, look=True)  # nothing is paid: no ledger is created or needs to be writable
     session, notes, seconds = opened(arguments, opening)
     shell = shell_for(arguments, session, asked)
     for note in notes:
@@ -48,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def opened(arguments: Arguments, opening: SessionSetup | None) -> tuple[Session | RemoteSession, list[str], float]:
-    """The session that is asked, what is to be said of it, and how long its tables took to load. Raises DPSQLError."""
+    """Return the session, notes about it, and the seconds that loading took. Raises DPSQLError."""
     if opening is None:
         return connect(arguments.connect or "", token_file=arguments.token_file), [], 0.0
     with waiting("loading the tables") as loading:
@@ -57,7 +58,7 @@ def opened(arguments: Arguments, opening: SessionSetup | None) -> tuple[Session 
 
 
 def shell_for(arguments: Arguments, session: Session | RemoteSession, asked: Sequence[str] | None) -> Shell:
-    """What asks and shows as the command line says. Raises InvalidArgument, before anything is paid for."""
+    """Return the shell configured by the command line. Raises InvalidArgument, before anything is paid for."""
     if arguments.error is not None:
         as_epsilon(arguments.error, "--error")
     if arguments.mechanism not in ("auto", "laplace", "gaussian"):
@@ -65,7 +66,7 @@ def shell_for(arguments: Arguments, session: Session | RemoteSession, asked: Seq
     params = dict(map(parameter, arguments.params))
     delta = arguments.delta if asked is None else None
     ask, hint = (asked_on_a_line(input), PROMPT_HINT) if asked is None else (None, BATCH_HINT)
-    most = arguments.max_epsilon if arguments.connect is not None else None  # a session here has it
+    most = arguments.max_epsilon if arguments.connect is not None else None  # local sessions check it themselves
     consent = Consent(arguments.yes, arguments.yes_up_to, most, ask=ask, hint=hint)
     price = (arguments.epsilon, delta, arguments.rho)
     asker = Asker(session, *price, arguments.mechanism, arguments.error, params, consent, arguments.dialect)
@@ -84,7 +85,7 @@ def shell_for(arguments: Arguments, session: Session | RemoteSession, asked: Seq
 
 
 def _check_names(params: Mapping[str, object], asked: Sequence[str]) -> None:
-    """Refuse a parameter that no statement asks for: it was probably meant."""
+    """Refuse a parameter that no statement uses: probably a typing error."""
     names = frozenset[str]().union(*map(names_asked_for, asked))
     for name in params:
         if name not in names:
@@ -92,7 +93,7 @@ def _check_names(params: Mapping[str, object], asked: Sequence[str]) -> None:
 
 
 def run_batch(shell: Shell, asked: Sequence[str], *, fresh: bool = False) -> int:
-    """Answer each statement in turn, up to the first error. fresh: draw anew what was answered before."""
+    """Answer each statement in turn, up to the first error. fresh: redraw cached answers."""
     try:
         for number, sql in enumerate(asked, start=1):
             try:
@@ -108,14 +109,14 @@ def run_batch(shell: Shell, asked: Sequence[str], *, fresh: bool = False) -> int
 
 
 def code_of(error: DPSQLError) -> Exit:
-    """The exit code of a statement that was refused."""
+    """Return the exit code of a refused statement."""
     if isinstance(error, BudgetExceeded):
         return Exit.BUDGET
     return Exit.UNCONFIRMED if isinstance(error, ConfirmationRequired) else Exit.REFUSED
 
 
 def asked_of(inputs: Sequence[str | Path]) -> list[str] | None:
-    """The statements of all inputs, standard input where there are none; None if that is a person at a terminal."""
+    """Return the statements of all inputs, or of standard input without any; None if that is a terminal."""
     if not inputs and sys.stdin is not None and sys.stdin.isatty():
         return None
     texts = [text_of(each) for each in inputs or [Path("-")]]

@@ -1,4 +1,4 @@
-"""The command line: a command of the owner's, or statements and a prompt."""
+"""Entry point of the command line: a subcommand, or statements and a prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.shell.owner.words import run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The `dpsql` command; `argv` without the program's name. Returns the exit code."""
+    """Run the `dpsql` command; `argv` without the program's name. Returns the exit code."""
     try:
         ready_output()
         code = _run(argv)
@@ -38,10 +38,10 @@ def _run(argv: Sequence[str] | None) -> int:
         code = run_command(argv)
         if code is not None:
             return code
-        from dpsql.shell import batch  # with all that answers: most of the owner's commands answer nothing
+        from dpsql.shell import batch  # loads the engine, which most subcommands do not need
 
         return batch.run(argv)
-    except SystemExit:  # --help or --version: it is printed
+    except SystemExit:  # --help or --version was printed
         return Exit.OK
     except DPSQLError as error:
         tell(error)

@@ -1,4 +1,4 @@
-"""dpsql demo: the shell on the sample that the package carries, with a ledger of its own in the user's folder."""
+"""dpsql demo: the shell on the packaged sample, with its own ledger in the user's state folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dpsql.shell.statements import statements
 from dpsql.version import __version__
 
 DEMO = "demo"
-"""The word; a file of that name is ./demo."""
+"""The subcommand; a file of that name is written ./demo."""
 EPSILON = 0.5
 QUESTIONS = (
     "SELECT COUNT(*) AS n FROM adult WHERE age >= 40;"
     "SELECT AVG(age) AS avg_age FROM adult;"
     'SELECT sex, COUNT(*) AS n, AVG("hours-per-week") AS avg_hours FROM adult GROUP BY sex'
 )
-"""What is asked where there is nobody to ask."""
+"""Statements for standard input without any."""
 
 _DESCRIPTION = """\
 Private questions about the Adult sample, 32,561 people of the 1994 census, which dpsql
@@ -32,7 +32,7 @@ dpsql --help tells more of these options."""
 
 
 def demo_arguments(argv: Sequence[str]) -> Arguments:
-    """The command line of the demo as one of the shell. Raises InvalidArgument."""
+    """Return the demo's arguments as those of the shell. Raises InvalidArgument."""
     arguments = parse(argv, __version__, "dpsql demo", _DESCRIPTION, _EPILOG)
     if arguments.files or arguments.schema is not None:
         raise InvalidArgument(
@@ -51,7 +51,7 @@ def demo_arguments(argv: Sequence[str]) -> Arguments:
 
 
 def sample_folder() -> Path:
-    """Where adult.csv and adult.toml lie: in the package, as a wheel brings them, or beside it in a clone. Raises
+    """Return the folder of adult.csv and adult.toml: in the package, as in a wheel, or beside it in a clone. Raises
     InvalidArgument."""
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "sample", package.parent / "adult_sample"):
@@ -61,8 +61,8 @@ def sample_folder() -> Path:
 
 
 def demo_ledger() -> Path:
-    """The demo's ledger, in the user's folder for what programs keep; the folder is made. Raises InvalidArgument."""
-    from platformdirs import user_state_path  # needed here alone
+    """Return the demo's ledger in the user's state folder, which is created. Raises InvalidArgument."""
+    from platformdirs import user_state_path  # used only here
 
     folder = user_state_path("dpsql", appauthor=False)
     try:

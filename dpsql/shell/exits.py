@@ -1,4 +1,4 @@
-"""What the command tells its caller: its exit code, and an error to standard error."""
+"""Exit codes, and errors on standard error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsql.shell.output.streams import say
 
 
 class Exit(IntEnum):
-    """What the process tells its caller."""
+    """Exit codes of the process."""
 
     OK = 0
     REFUSED = 1

@@ -1,7 +1,7 @@
-"""Ctrl-C while the command is still being loaded: a line, and no traceback.
+"""Ctrl-C while the command is loading: prints one line instead of a traceback.
 
-Before `main` runs, the libraries take a second to be imported. The command alone is concerned (`dpsql`, `python -m
-dpsql`): who imports dpsql into a program of his own gets the KeyboardInterrupt.
+Importing the libraries takes a second before `main` runs. This affects only the command (`dpsql`, `python -m dpsql`):
+programs that import dpsql receive the KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 
 EXIT = 130
-"""What a shell says of a command that was interrupted."""
+"""Exit code of shells for an interrupted command."""
 
 
 def is_command(argv: list[str], started: list[str]) -> bool:
-    """Whether this process is the command, by the words that it was started with."""
+    """Return whether this process is the command, judging by its original arguments."""
     module = started[started.index("-m") + 1 :][:1] if "-m" in started else []
     return module == ["dpsql"] or (not module and bool(argv) and Path(argv[0]).stem == "dpsql")
 

@@ -1,4 +1,4 @@
-"""How words of a command line are read: mistakes are errors like any other here."""
+"""Argument parser whose errors are DPSQLErrors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dpsql.errors import InvalidArgument, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are errors like any other here."""
+    """A parser that raises InvalidArgument."""
 
     @classmethod
     def of(cls, prog: str, description: str, epilog: str = "") -> Self:
-        """A parser whose texts stand as they are written."""
+        """Return a parser that keeps the line breaks of its texts."""
         form = argparse.RawDescriptionHelpFormatter
         return cls(prog=prog, description=description, epilog=epilog, formatter_class=form, allow_abbrev=False)
 
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         raise InvalidArgument(f"{message}.", hint=f"{self.prog} --help lists the options.")
 
     def refuse(self, unknown: str) -> NoReturn:
-        """Refuse a word that is no option."""
+        """Raise InvalidArgument for an unknown option."""
         near = did_you_mean(unknown.partition("=")[0], self._option_string_actions)
         raise InvalidArgument(f'no option "{unknown}".{near}', hint=f"{self.prog} --help lists the options.")
 
@@ -35,7 +35,7 @@ def number(text: str) -> float:
 
 
 def options_of(parser: Parser, argv: Sequence[str]) -> Any:
-    """What a command's line says. Raises InvalidArgument; prints and raises SystemExit for --help."""
+    """Return the parsed arguments. Raises InvalidArgument; prints and raises SystemExit for --help."""
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         parser.refuse(unknown[0])

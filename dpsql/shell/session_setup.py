@@ -1,4 +1,4 @@
-"""Files, a schema and a budget from the command line -> a Session."""
+"""Session from the files, schema and budget of a command line."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dpsql.sources.files import kind_of, stem_of
 
 @dataclass(frozen=True)
 class SessionSetup:
-    """What was said of a session: data files, the owner's file, a budget, and what a query spends that does not say.
+    """Arguments of a session: data files, the schema file, a budget, and the default terms of queries.
 
-    Raises InvalidArgument where there is neither a file nor a schema, InvalidPrivacyParameter for a bad number.
+    Raises InvalidArgument without file and schema, InvalidPrivacyParameter for an invalid number.
     """
 
     files: Sequence[Path]
@@ -44,9 +44,9 @@ class SessionSetup:
     spill: Path | None = None
     max_epsilon: float | None = None
     text: Mapping[str, Any] = field(default_factory=dict)
-    """How the files are written that are text: words of `TextFormat.of`, in place of those of the schema."""
+    """Format of the text files: arguments of `TextFormat.of`, which override the schema's."""
     look: bool = False
-    """Nothing will be asked: where there is no ledger yet, none is made."""
+    """No query will run: if there is no ledger yet, none is created."""
 
     def __post_init__(self) -> None:
         if self.text and not self.files:
@@ -71,11 +71,11 @@ class SessionSetup:
 
 
 def open_session(opening: SessionSetup) -> tuple[Session, list[str]]:
-    """The session, and notes on what it lacks.
+    """Return the session, and notes on missing declarations.
 
-    A file is a table named as the file without its ending. It takes the place of the schema's table of that name
-    (without regard to case); the schema's other tables are read from their own paths. Raises InvalidArgument,
-    InvalidSchema or InvalidPrivacyParameter.
+    A file becomes a table named after the file without its ending, and replaces the schema's table of that name
+    (ignoring case); the schema's other tables are read from their own paths. Raises InvalidArgument, InvalidSchema or
+    InvalidPrivacyParameter.
     """
     schema = None if opening.schema is None else Schema.from_toml(opening.schema)
     if schema is not None and opening.look:
@@ -118,7 +118,7 @@ def open_session(opening: SessionSetup) -> tuple[Session, list[str]]:
 
 
 def _named(opening: SessionSetup, schema: Schema | None) -> Iterator[tuple[str, Path, TableEntry | None]]:
-    """Each file with its table's name, as the schema spells it, and what the schema says of it."""
+    """Yield each file with its table's name, as spelled in the schema, and its entry in the schema."""
     entries = {name.casefold(): name for name in (schema.tables if schema else ())}
     for file in opening.files:
         stem = stem_of(file)
@@ -130,8 +130,8 @@ def _named(opening: SessionSetup, schema: Schema | None) -> Iterator[tuple[str, 
 
 
 def _format(opening: SessionSetup, file: Path, known: TableEntry) -> TextFormat:
-    """How a file is written: as the command line says, else the schema. Words about text go to files of text, where
-    some are. Raises InvalidSchema."""
+    """Return the format of a file, by the command line, else by the schema. Format options apply to the text files, if
+    there are some. Raises InvalidSchema."""
     some_text = any(kind_of(each) in TEXT_ENDINGS for each in opening.files)
     if not opening.text or (some_text and kind_of(file) not in TEXT_ENDINGS):
         return known.text
@@ -147,11 +147,11 @@ def _undeclared(table: TableSchema, opening: SessionSetup, schema: Schema | None
 
 
 def _budget(opening: SessionSetup, schema: Schema | None) -> Budget | None:
-    """The budget of the command line, where it says one; what it leaves open is the schema's word."""
+    """Return the budget of the command line, completed from the schema."""
     declared = schema.budget if schema else None
     silent = opening.budget is None and opening.budget_delta is None
     if silent and opening.ledger and opening.ledger.exists():
-        return None  # the ledger's own
+        return None  # use the ledger's budget
     if opening.budget is None and declared is None:
         where = "there is no schema" if opening.schema is None else f"{opening.schema} has no [budget]"
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""What a shell does with a statement: sees that the answer can be shown, asks, shows it, and says what it cost."""
+"""Execution of a statement: checks that the answer can be shown, runs the query, shows the answer and its cost."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _WITHHELD = "how long an answer takes may depend on the rows, so it is not told"
 
 @dataclass
 class Shell:
-    """Asks, and shows answers in a mode on the screen or in a file.
+    """Runs statements, and shows answers in a mode on the screen or in a file.
 
-    interactive: what an answer cost stands below it, where it is shown to a person; else on standard error. most_rows:
-    of an interactive box, None for all. dry_run: statements are explained, and not asked. timer: how long loading and
-    planning took is told. last: what was shown last. unpaid: where nothing is spent, why; no budget is told then.
+    interactive: the cost of an answer is shown below it, otherwise on standard error. most_rows: of an interactive box,
+    None for all. dry_run: statements are explained and not run. timer: the time of loading and planning is shown. last:
+    the last output. unpaid: the reason why nothing is spent, shown instead of the budget.
     """
 
     asker: Asker
@@ -48,8 +48,8 @@ class Shell:
     _answers: int = 0
 
     def answer(self, sql: str, *, fresh: bool = False) -> None:
-        """Ask, and show. Raises what the session raises, InvalidArgument where the answer could not be written, and
-        FileFailed where it could not in the end, with the answer on the screen; a broken pipe as that."""
+        """Run a statement and show its answer. Raises errors of the session, InvalidArgument if the answer could not be
+        written, FileFailed if writing failed, after showing the answer on the screen, and BrokenPipeError."""
         try:
             self._check_output()
             if self.timer:
@@ -66,14 +66,14 @@ class Shell:
         return self.asker.explain(sql) if self.dry_run else self.asker.ask(sql, fresh=fresh)
 
     def explain(self, sql: str) -> None:
-        """Show what a query would do and cost; free."""
+        """Show the steps and the cost of a query; free."""
         try:
             self.show(self.asker.explain(sql))
         finally:
             self._let_go_of_once()
 
     def show_last(self) -> None:
-        """What was shown last, again: free, perhaps in another mode or to another place. Raises InvalidArgument."""
+        """Show the last output again, for free, possibly in another mode or place. Raises InvalidArgument."""
         if self.last is None:
             raise InvalidArgument("there is no answer yet.")
         try:
@@ -83,7 +83,7 @@ class Shell:
             self._let_go_of_once()
 
     def show(self, shown: Shown) -> None:
-        """Write it in the mode to where answers go; below it or on standard error what it cost."""
+        """Write an answer in the current mode to the target, and its cost below it or on standard error."""
         place = Place.PROMPT if self.interactive else Place.COMMAND_LINE
         notes = "\n".join(reworded(each, place) for each in shown.notes) if isinstance(shown, BaseResult) else ""
         target = self._once or self._output
@@ -102,16 +102,16 @@ class Shell:
     def _write_to(self, target: Target, shown: Shown) -> None:
         try:
             target.write(written(shown, self.mode, first=not target.answers))
-        except FileFailed:  # it is paid for
+        except FileFailed:  # the answer is paid for
             say(written(shown, BOX).decode().removesuffix("\n"))
             raise
 
     def set_mode(self, word: str) -> None:
-        """Raises InvalidArgument."""
+        """Set the output mode. Raises InvalidArgument."""
         self.mode = checked_mode(word)
 
     def write_to(self, path: str | Path | None) -> None:
-        """Send answers to a file from now on, or to the screen again. Raises InvalidArgument."""
+        """Send answers to a file from now on, or back to the screen. Raises InvalidArgument."""
         target = None if path is None else Target(path)
         if self._output is not None:
             self._output.close()
@@ -125,11 +125,11 @@ class Shell:
 
     @property
     def target(self) -> str | None:
-        """The file that answers go to."""
+        """The output file."""
         return None if self._output is None else str(self._output.path)
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close the output files."""
         self._let_go_of_once()
         self.write_to(None)
 
@@ -139,7 +139,7 @@ class Shell:
         self._once = None
 
     def _check_output(self) -> None:
-        """Refuse, before it is paid for, an answer that could not be written."""
+        """Refuse an answer that could not be written, before it is paid for."""
         target = self._once or self._output
         if self.mode != PARQUET:
             return
@@ -149,8 +149,8 @@ class Shell:
             raise InvalidArgument("a Parquet file holds one answer.", hint="Name another file for the next.")
 
     def _tell_planning(self, sql: str) -> None:
-        """How long planning takes: by the text and declared facts alone, so that it may be told."""
+        """Show the planning time: it depends only on the text and on declared facts."""
         start = time.perf_counter()
-        with contextlib.suppress(DPSQLError):  # it is raised again where it is asked
+        with contextlib.suppress(DPSQLError):  # raised again when the query is run
             self.asker.explain(sql)
             say(dim(f"planned in {time.perf_counter() - start:.3f} s ({_WITHHELD})", sys.stderr), sys.stderr)

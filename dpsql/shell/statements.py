@@ -1,4 +1,4 @@
-"""SQL text cut into statements at its semicolons, save those inside quotes and comments."""
+"""Splitting of SQL text into statements at semicolons outside quotes and comments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dpsql.schema.frozen import dataclass
 
-# What a semicolon may hide in, as DuckDB reads it. A quote that nobody closed reaches to the end of the text.
+# Tokens that may contain semicolons, as DuckDB reads them. An unclosed quote extends to the end of the text.
 _PIECE = re.compile(
     r"""
       (?P<blank> \s++ | --[^\r\n]*+ )
@@ -30,8 +30,8 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 class SplitStatements:
     """Statements that a semicolon ended, and the text after the last one.
 
-    Both begin with their first word: blanks and comments before it are left out, and so is a statement that holds
-    nothing else. Finished ones come without semicolon and blanks at their end. `rest` is "" when all is said.
+    Both begin with their first word: blanks and comments before it, and statements of nothing else, are dropped.
+    Finished statements have no semicolon or blanks at their end. `rest` is "" without an unfinished statement.
     """
 
     finished: tuple[str, ...]
@@ -39,7 +39,7 @@ class SplitStatements:
 
 
 def split(text: str) -> SplitStatements:
-    """Cut the text at the semicolons that stand outside '...', "...", $$...$$, -- and /* */ (which may be nested)."""
+    """Split the text at semicolons outside '...', "...", $$...$$, -- and /* */ (which may be nested)."""
     finished: list[str] = []
     start: int | None = None  # where the current statement begins; None before its first word
     for kind, begin in _pieces(text):
@@ -53,7 +53,7 @@ def split(text: str) -> SplitStatements:
 
 
 def statements(text: str) -> list[str]:
-    """Every statement of the text; the last one needs no semicolon."""
+    """Return every statement of the text; the last one needs no semicolon."""
     found = split(text)
     return [*found.finished, *([found.rest.rstrip()] if found.rest else [])]
 
@@ -71,7 +71,7 @@ _OPENS = re.compile(r"[eE]?'|\"|\$(?:[^\W\d]\w*)?\$")
 
 
 def open_quote(text: str) -> str:
-    """What the text has opened and not closed: a quote's sign, `/*`, or "" where nothing is open."""
+    """Return the sign of the quote or comment that the text leaves open: a quote, `/*`, or "" if nothing is open."""
     at = 0
     while match := _PIECE.match(text, at):
         piece, at = match[0], match.end()
@@ -89,7 +89,7 @@ _NAMED = re.compile(r"[^\W\d]\w*")
 
 
 def names_asked_for(text: str) -> frozenset[str]:
-    """The names that stand as `:name` outside quotes and comments."""
+    """Return the names used as `:name` outside quotes and comments."""
     names, at, before = set(), 0, ""
     while match := _PIECE.match(text, at):
         piece, at = match[0], match.end()
@@ -102,7 +102,7 @@ def names_asked_for(text: str) -> frozenset[str]:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
-    """The kind ("blank", "end" or "word") and start of each piece. An open comment is a word: it has yet to end."""
+    """Yield the kind ("blank", "end" or "word") and start of each piece. An unfinished comment is a word."""
     at = 0
     while match := _PIECE.match(text, at):
         kind, begin, at = match.lastgroup or "word", at, match.end()
@@ -113,7 +113,7 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _end_of_comment(text: str, at: int) -> int | None:
-    """Where the comment that was opened just before `at` ends; None if it does not."""
+    """Return the end of the comment that begins just before `at`; None if it is not closed."""
     depth = 1
     for edge in _COMMENT_EDGE.finditer(text, at):
         depth += 1 if edge[0] == "/*" else -1

@@ -1,4 +1,4 @@
-"""How FILEs of text are written, as options of a command: the words of an owner's file, under the same names."""
+"""Command-line options for the format of text files, named as the settings of the schema file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Add = Callable[..., object]
 
 
 def add_text_words(add: _Add) -> None:
-    """How the FILEs are written, where they are text; the owner's file says it of its own."""
+    """Add the options for the format of text files on the command line; the schema file has settings for its own."""
     add("--delimiter", type=_sign, metavar="SIGN", help="the character between fields (default: a comma; \\t is a tab)")
     add("--quote", type=_sign, metavar="SIGN", help="the character around fields (default: a double quote; '': none)")
     add("--header", type=_names, metavar="NAMES", help="the names of columns, as name,age, where no line has them")
@@ -23,7 +23,7 @@ def add_text_words(add: _Add) -> None:
 
 
 def text_words(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a command line says of how its files are written."""
+    """Return the format options of a command line."""
     values = {word: getattr(arguments, word) for word in TEXT_WORDS}
     return {word: value for word, value in values.items() if value is not None}
 
@@ -33,5 +33,5 @@ def _sign(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Names between commas, in double quotes where a comma is part of one."""
+    """Split names at commas; double quotes protect commas within names."""
     return next(csv.reader([text], skipinitialspace=True), [""])

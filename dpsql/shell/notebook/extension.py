@@ -1,4 +1,4 @@
-"""`%load_ext dpsql`: a notebook has the magics at once; what stands behind them is imported when one is first used."""
+"""`%load_ext dpsql`: registers the magics at once; their implementation is imported at first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAME = "dpsql"
 
 
 class Magics:
-    """%dpsql and %%dpsql of one shell, whose variables they read."""
+    """%dpsql and %%dpsql of one IPython shell, whose variables they read."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self._variables = variables
@@ -19,7 +19,7 @@ class Magics:
 
     @property
     def magic(self) -> Magic:
-        """What answers, made once."""
+        """The implementation, created once."""
         if self._magic is None:
             from dpsql.shell.notebook.magic import Magic
 
@@ -37,13 +37,13 @@ class Magics:
 
 
 def register(shell: Any) -> None:
-    """Give the magics to an IPython shell; a second time changes nothing, so that no budget is forgotten."""
+    """Register the magics in an IPython shell. A repetition changes nothing, so that no budget is lost."""
     from IPython.core.magic import no_var_expand
 
     before = shell.magics_manager.magics["cell"].get(_NAME)
     if not isinstance(getattr(before, "__self__", None), Magics):
         magics = Magics(shell.user_ns)
-        no_var_expand(Magics.line)  # no variable is put into a text
+        no_var_expand(Magics.line)  # queries are not subject to variable expansion
         no_var_expand(Magics.cell)
         shell.register_magic_function(magics.line, "line", _NAME)
         shell.register_magic_function(magics.cell, "cell", _NAME)

@@ -1,4 +1,4 @@
-"""The Jupyter magics: %dpsql and %%dpsql ask; %dpsql tells of tables, budget and cost."""
+"""The Jupyter magics: %dpsql and %%dpsql run queries; %dpsql also shows tables, budget and cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Shown = BaseResult | BaseExplanation | Listing
 
 
 class Magic:
-    """What stands behind %dpsql and %%dpsql in one shell, whose variables it reads."""
+    """Implementation of %dpsql and %%dpsql in one IPython shell, whose variables it reads."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self._variables = variables
@@ -119,20 +119,20 @@ class Magic:
 
 
 def _one(text: str) -> str:
-    """The one statement of the text, without its semicolon; several are the library's to refuse."""
+    """Return the only statement of the text, without its semicolon; several are left for the session to refuse."""
     found = statements(text)
     return found[0] if len(found) == 1 else text
 
 
 def _check_plots() -> None:
-    """Refuse a picture that could not be drawn, before the answer is paid for. Raises InvalidArgument."""
+    """Check that plots can be drawn, before the answer is paid for. Raises InvalidArgument."""
     from dpsql.answer.export_formats import library
 
     library("matplotlib.pyplot", "a plot")
 
 
 def _draw(answer: BaseResult) -> None:
-    """Show the picture, above the table; of an answer without numbers that there is none."""
+    """Display the plot above the table, or a message for an answer without numbers."""
     from IPython.display import display
 
     try:
@@ -142,7 +142,7 @@ def _draw(answer: BaseResult) -> None:
 
 
 def _cleanly(ask: Callable[[], _Answer]) -> _Answer:
-    """The answer; or the error, which a notebook shows as one block of text and stops at."""
+    """Return the answer, or raise the error in a form that a notebook shows as one block of text."""
     try:
         return ask()
     except DPSQLError as error:

@@ -1,4 +1,4 @@
-"""What stands before a query in a notebook: its options, and the variable that keeps the answer."""
+"""Options before a query in a notebook, and the variable for its answer."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ MORE = "%dpsql help lists what it knows."
 
 @dataclass(frozen=True)
 class Options:
-    """What a query may spend and how, whether it is drawn anew, drawn as a picture or only explained, and the text
-    after the options."""
+    """The cost and mechanism of a query, whether it is redrawn, plotted or only explained, and the text after the
+    options."""
 
     epsilon: float | None
     delta: float | None
@@ -55,7 +55,7 @@ class Options:
 
 @dataclass(frozen=True)
 class ResultVariable:
-    """The variable that keeps an answer, whether it is shown too, and the text after that."""
+    """The variable for an answer, whether the answer is also shown, and the remaining text."""
 
     name: str | None
     shown: bool
@@ -63,7 +63,7 @@ class ResultVariable:
 
 
 def read_options(line: str) -> Options:
-    """The options at the start of a line, as --epsilon 1 or --epsilon=1. Raises InvalidArgument."""
+    """Parse the options at the start of a line, as --epsilon 1 or --epsilon=1. Raises InvalidArgument."""
     numbers: dict[str, float] = {}
     words: dict[str, str] = {}
     flags: set[str] = set()
@@ -93,12 +93,12 @@ def read_options(line: str) -> Options:
 
 
 def is_query(line: str) -> bool:
-    """Whether a line asks, and is no word such as budget."""
+    """Return whether a line is a query rather than a command such as budget."""
     return line.startswith("--") or "<<" in line or _BEGINS_SQL.match(line) is not None
 
 
 def kept_in(text: str) -> ResultVariable:
-    """What stands before `<<`, if anything does: `out << SELECT ...`, `out= << SELECT ...`. Raises InvalidArgument."""
+    """Parse the text before `<<`, if any: `out << SELECT ...`, `out= << SELECT ...`. Raises InvalidArgument."""
     match = _KEPT.fullmatch(text)
     if match is None or _BEGINS_SQL.match(text):
         return ResultVariable(None, shown=True, rest=text)
@@ -109,7 +109,7 @@ def kept_in(text: str) -> ResultVariable:
 
 
 def number_of(text: str, name: str) -> float:
-    """The number that an option has. Raises InvalidArgument."""
+    """Return the number of an option. Raises InvalidArgument."""
     try:
         return float(text)
     except ValueError:

@@ -1,5 +1,4 @@
-"""Which Session a notebook's cell asks: the one it is connected to, the only one there is, or one over the declared
-tables."""
+"""The Session of a notebook's cells: the connected one, the only one there is, or one over the declared tables."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from dpsql.session.tables.table import Table, as_table
 
 
 class Notebook:
-    """Finds the Session for a question in the variables of a notebook.
+    """Finds the Session for a query in the variables of a notebook.
 
-    1. What `connect` named: a variable, or a server's address. 2. Else the only Session, of here or on a server, among
-    the variables. 3. Else a Session of its own, once `state_budget` has said what it may spend: its tables are the
-    variables that hold a `dpsql.Table` or a DataFrame from `dpsql.declare`. Variables that begin with _ are left out:
-    a notebook keeps its outputs there.
+    1. The target of `connect`: a variable, or a server's address. 2. Otherwise the only Session, local or remote, among
+    the variables. 3. Otherwise an own Session, after `state_budget` has set its budget: its tables are the variables
+    that hold a `dpsql.Table` or a DataFrame from `dpsql.declare`. Variables that begin with _ are ignored: a notebook
+    keeps its outputs there.
     """
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
@@ -32,8 +31,8 @@ class Notebook:
         self._taken: dict[str, Table] = {}
 
     def connect(self, name: str) -> Session | RemoteSession:
-        """Ask the Session in the variable `name`, or the server at an address, from now on. Raises InvalidArgument, and
-        what `dpsql.connect` raises."""
+        """Use the Session in the variable `name`, or the server at an address, from now on. Raises InvalidArgument, and
+        as `dpsql.connect`."""
         if "://" in name:
             remote = connect(name)
             self.close()
@@ -45,14 +44,14 @@ class Notebook:
         return session
 
     def close(self) -> None:
-        """Let go of a server."""
+        """Close the connection to a server."""
         if self._remote is not None:
             self._remote.close()
             self._remote = None
 
     def state_budget(self, budget: Budget) -> Session:
-        """Open the session of its own; saying the same budget again changes nothing. Raises InvalidArgument where
-        another budget was stated before, or where a Session of the user's is there to be asked."""
+        """Open the own session; repeating the same budget changes nothing. Raises InvalidArgument if another budget was
+        stated before, or if the user has a Session."""
         other = self._users_session()
         if other is not None:
             raise InvalidArgument(
@@ -69,7 +68,7 @@ class Notebook:
         return self._own
 
     def session(self, question: str | None = None) -> Session | RemoteSession:
-        """The Session to ask; ready, where there is a question, to answer about the variables that it mentions."""
+        """Return the Session to use; for a query, with the tables that it mentions."""
         other = self._users_session()
         if other is not None:
             return other
@@ -83,13 +82,13 @@ class Notebook:
         return self._own
 
     def tables(self) -> list[str]:
-        """The names of the tables that can be asked about."""
+        """Return the names of the available tables."""
         other = self._users_session()
         return list(other.tables) if other is not None else list({**self._taken, **self._declared()})
 
     def add(self, name: str) -> Session | RemoteSession:
-        """Ask about the declared table in the variable `name` too: in the session that is asked. Raises
-        InvalidArgument, and what `Session.add` raises."""
+        """Add the declared table in the variable `name` to the session in use. Raises InvalidArgument, and as
+        `Session.add`."""
         if isinstance(self._users_session(), RemoteSession):
             raise InvalidArgument("a server's tables are its owner's.", hint="%dpsql connect NAME asks a Session here.")
         declared = self._declared()
@@ -139,7 +138,7 @@ class Notebook:
         return {name: table for name, table in found.items() if table.declaration.columns}
 
     def _take_tables(self, session: Session, question: str) -> None:
-        """Add the declared tables that the question mentions; all of them, where it mentions none."""
+        """Add the declared tables that the query mentions, or all of them if it mentions none."""
         declared = self._declared()
         mentioned = {name: table for name, table in declared.items() if name.casefold() in question}
         for name, table in (mentioned or declared).items():

@@ -1,1 +1,1 @@
-"""How the shell prints answers and lists."""
+"""Output of answers and lists."""

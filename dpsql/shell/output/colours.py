@@ -1,4 +1,4 @@
-"""Colours for people at a terminal. NO_COLOR, a dumb terminal and every other reader get none."""
+"""Colours for terminals; none with NO_COLOR, on a dumb terminal, or for other outputs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TextIO
 
 
 def has_colours(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal that may be coloured (https://no-color.org)."""
+    """Return whether a stream is a terminal that may be coloured (https://no-color.org)."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "") in ("", "dumb")
     return not plain and stream is not None and stream.isatty()
 
 
 def dim(text: str, stream: TextIO) -> str:
-    """Less bright, line by line."""
+    """Dim each line."""
     if not text or not has_colours(stream):
         return text
     return "\n".join(f"\x1b[2m{line}\x1b[0m" for line in text.split("\n"))
 
 
 def alarming(text: str, stream: TextIO) -> str:
-    """The word before the first colon in red."""
+    """Colour the text before the first colon in red."""
     head, colon, rest = text.partition(":")
     return f"\x1b[1;31m{head}\x1b[0m{colon}{rest}" if colon and has_colours(stream) else text

@@ -1,4 +1,4 @@
-"""A session in words: its tables, their declared facts, its budget. Declared facts only, nothing of the rows."""
+"""Descriptions of a session: its tables, their declared facts, its budget. Rows are not read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WIDEST_QUERY = 80
 
 
 def tables_of(session: Session | RemoteSession) -> list[TableSchema]:
-    """The declared facts of each table."""
+    """Return the declared facts of each table."""
     return list(session.catalog.tables.values())
 
 
 def banner(session: Session | RemoteSession, version: str, unpaid: str = "") -> str:
-    """One line for a start: what can be asked, what is protected, what may be spent, or why nothing is."""
+    """Return the greeting line: tables, privacy unit, and budget or the reason why there is none."""
     names = [printable(name) for name in session.tables]
     tables = f"{'table' if len(names) == 1 else 'tables'} {', '.join(names)}"
     budget = unpaid or f"budget {session.budget.loss}"
@@ -27,7 +27,7 @@ def banner(session: Session | RemoteSession, version: str, unpaid: str = "") -> 
 
 
 def protects(session: Session | RemoteSession) -> str:
-    """What one answer is private about."""
+    """Describe what an answer protects."""
     private = [table for table in tables_of(session) if not table.public]
     of_rows = [table for table in private if table.unit is None]
     row = "one row" if len(private) == 1 else "one row of each table"
@@ -38,7 +38,7 @@ def protects(session: Session | RemoteSession) -> str:
 
 
 def list_budget(session: Session | RemoteSession) -> str:
-    """What may be spent, what has been and what is left."""
+    """List the total, spent and remaining budget."""
     asked = len(session.ledger())
     kept = session.budget.filter(session.accountant).conversion
     rows = [
@@ -56,7 +56,7 @@ def list_budget(session: Session | RemoteSession) -> str:
 
 
 def list_ledger(session: Session | RemoteSession) -> str:
-    """A line for each charge: when, whose, what it cost, the query's text on one line."""
+    """List the charges, one a line: time, analyst, cost, and the query's text on one line."""
     rows = [
         (each.time[:19].replace("T", " "), printable(each.analyst or ""), str(each.cost), _on_a_line(each.label))
         for each in session.ledger()

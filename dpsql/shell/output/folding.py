@@ -1,4 +1,4 @@
-"""Long lines at a terminal, broken between what they say rather than within a word."""
+"""Folding of long lines at a terminal, preferably between items rather than words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TextIO
 
 _NARROWEST = 20
 _BETWEEN = (" · ", " | ")
-"""Where a line is broken best."""
+"""The preferred places for a break."""
 
 
 def folded(text: str, stream: TextIO | None) -> str:
-    """Lines no wider than the terminal, where a stream is one; what goes on is indented. Elsewhere as they are."""
+    """Fold lines to the width of the terminal, with indented continuations; unchanged for other streams."""
     if stream is None or not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -21,7 +21,7 @@ def folded(text: str, stream: TextIO | None) -> str:
 
 
 def _lines(line: str, width: int) -> list[str]:
-    """A line in pieces, each as long as may be and broken where it is broken best."""
+    """Split a line into pieces, each as long as possible, at the best breaks."""
     pieces: list[str] = []
     rest, indent = line, ""
     while len(indent) + len(rest) > width:
@@ -32,8 +32,8 @@ def _lines(line: str, width: int) -> list[str]:
 
 
 def _head(text: str, width: int) -> str:
-    """What stands before the best break, unless that leaves most of the width empty, or before the last blank; a word
-    that is longer is cut."""
+    """Return the text before the best break, unless that leaves most of the width empty, or else before the last blank;
+    cut a longer word."""
     best = max(text.rfind(sign, 0, width + 2) for sign in _BETWEEN)
     blank = text.rfind(" ", 1, width + 1)
     place = best if best > width // 3 else blank

@@ -1,4 +1,4 @@
-"""SHOW TABLES and DESCRIBE: declared facts as rows, in every mode in which answers are."""
+"""SHOW TABLES and DESCRIBE: declared facts as rows, in every output mode."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DESCRIBE = re.compile(r"(?:describe|desc)\s+(?:table\s+)?(?:\"((?:[^\"]|\"\")+)
 
 @dataclass(frozen=True, repr=False)
 class Listing:
-    """Rows of texts under heads; free, since no row of a table is read. Prints as a table."""
+    """Rows of text under heads; free, since no row of a table is read. Prints as a table."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     @property
     def cells(self) -> Cells:
-        """The same as a table in words."""
+        """The listing as a table of text."""
         return Cells(list(self.heads), [list(row) for row in self.rows], [False] * len(self.heads), 0)
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Listing:
 
 
 def listing_of(sql: str, session: Session | RemoteSession) -> Listing | None:
-    """What SHOW TABLES or DESCRIBE asks for; None of any other text. Raises UnknownTable."""
+    """Return the listing for SHOW TABLES or DESCRIBE; None for other statements. Raises UnknownTable."""
     text = sql.strip().rstrip(";").strip()
     if _SHOW.fullmatch(text):
         return _of_tables(tables_of(session))
@@ -52,7 +52,7 @@ def listing_of(sql: str, session: Session | RemoteSession) -> Listing | None:
 
 
 def table_called(name: str, session: Session | RemoteSession, refusal: Callable[..., Exception]) -> TableSchema:
-    """The table of that name, without regard to case; else raises what `refusal` makes."""
+    """Return the table of that name, ignoring case; otherwise raise the exception that `refusal` makes."""
     tables = tables_of(session)
     for table in tables:
         if table.name.casefold() == name.casefold():

@@ -1,4 +1,4 @@
-"""The forms in which the shell writes an answer: for people to read, and for programs."""
+"""Output modes of answers: for people, and for programs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Shown = BaseResult | BaseExplanation | Listing
 
 BOX, CSV, PARQUET = "box", "csv", "parquet"
 MODES = (BOX, CSV, "json", "jsonl", "line", "markdown", "tsv", "html", PARQUET)
-"""`box` and `line` are as people read: digits follow the noise. The others hold values in full, each with the ends of
-its interval (`n`, `n_low`, `n_high`); markdown and html are tables as they print."""
+"""`box` and `line` are for people: digits follow the noise. The others have full precision, each value with the ends of
+its interval (`n`, `n_low`, `n_high`); markdown and html are tables as printed."""
 FOR_PEOPLE = (BOX, "line")
 _APART = (CSV, "tsv", "line", "markdown")
-"""Modes in which an empty line stands between answers."""
+"""Modes that separate answers by an empty line."""
 
 
 def checked_mode(word: str) -> str:
-    """A mode's name. Raises InvalidArgument, for Parquet also where pyarrow is not installed."""
+    """Return the name of a mode. Raises InvalidArgument, for Parquet also if pyarrow is not installed."""
     if word not in MODES:
         raise InvalidArgument(f'no mode "{word}".{did_you_mean(word, MODES)}', hint=f"Modes: {', '.join(MODES)}.")
     if word == PARQUET:
@@ -35,8 +35,8 @@ def checked_mode(word: str) -> str:
 
 
 def written(shown: Shown, mode: str, *, most_rows: int | None = None, first: bool = True) -> bytes:
-    """The answer in a mode, as bytes that end a line; all rows, or in `box` and `line` the first. Where it is not the
-    first answer, behind an empty line if the mode needs one."""
+    """Return the answer in a mode, as bytes that end a line; all rows, or in `box` and `line` the first. After another
+    answer, an empty line precedes it if the mode requires one."""
     if mode == PARQUET:
         return _parquet(shown)
     text = as_text(shown, mode, most_rows).removesuffix("\n")
@@ -45,7 +45,7 @@ def written(shown: Shown, mode: str, *, most_rows: int | None = None, first: boo
 
 
 def as_text(shown: Shown, mode: str, most_rows: int | None = None) -> str:
-    """The answer in a mode that is text."""
+    """Return the answer in a text mode."""
     if isinstance(shown, BaseResult):
         return _FORMS[mode](shown, most_rows)
     if isinstance(shown, BaseExplanation):
@@ -68,7 +68,7 @@ _MORE = "({} more rows; .maxrows 0 shows all)"
 
 
 def as_lines(cells: Cells) -> str:
-    """A line for each value, `name = value ±width`; an empty one between rows."""
+    """Format a line for each value, `name = value ±width`, with an empty line between rows."""
     names = [head for place, head in enumerate(cells.heads) if not _encloses(cells, place)]
     width = max(map(len, names), default=0)
     blocks = []
@@ -85,7 +85,7 @@ def as_lines(cells: Cells) -> str:
 
 
 def _encloses(cells: Cells, place: int) -> bool:
-    """Whether a column holds the intervals of the one before."""
+    """Return whether a column holds the intervals of the one before."""
     return place in cells.limits
 
 

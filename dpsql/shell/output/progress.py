@@ -1,6 +1,6 @@
-"""A sign of life while tables are loaded, for a person at a terminal.
+"""Progress message while tables are loaded, at a terminal.
 
-Never while a private answer is computed: how long that takes, and how it goes on, may depend on the rows.
+Never shown while a private answer is computed: its duration and progress may depend on the rows.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 PATIENCE = 1.0
-"""Seconds until a sign is given."""
+"""Seconds until the message appears."""
 _EVERY = 0.25
 
 
 @dataclass
 class WaitTime:
-    """How long it took, in seconds, once it is over."""
+    """The duration in seconds, set at the end."""
 
     seconds: float = 0.0
 
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[WaitTime]:
-    """While the block runs, and from the second second on, a line on standard error that counts the seconds; it is
-    wiped off at the end."""
+    """Show a line on standard error that counts the seconds, from `PATIENCE` on while the block runs; erase it at the
+    end."""
     waited, start, over = WaitTime(), time.perf_counter(), threading.Event()
     thread = None
     if sys.stderr is not None and sys.stderr.isatty():

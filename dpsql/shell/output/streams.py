@@ -1,4 +1,4 @@
-"""Standard input and output as they come: closed, full, in other encodings."""
+"""Standard input and output in all states: closed, full, in other encodings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpsql.errors import DPSQLError, InvalidArgument
 
 
 def text_of(source: str | Path) -> str:
-    """The text itself, or that of a file; `-` is standard input. Raises InvalidArgument."""
+    """Return the text itself, or the content of a file; `-` is standard input. Raises InvalidArgument."""
     name = "-c" if isinstance(source, str) else "standard input" if str(source) == "-" else str(source)
     try:
         text = source if isinstance(source, str) else _content(source)
-        text.encode()  # bytes that are not UTF-8 may have come through as lone surrogates
+        text.encode()  # bytes that are not UTF-8 may have been decoded as lone surrogates
     except OSError as error:
         raise InvalidArgument(f"{name} cannot be read: {error.strerror}.") from None
     except UnicodeError:
@@ -33,24 +33,24 @@ def _content(file: Path) -> str:
 
 
 class OutputFailed(Exception):
-    """Something could not be written, though a reader is there: a disk is full."""
+    """Writing failed although a reader is there, for example because the disk is full."""
 
 
 class FileFailed(OutputFailed):
-    """A file that a user named could not be written in the end; the screen still can."""
+    """Writing to a file named by the user failed; the screen still works."""
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Write a line, to standard output unless said otherwise, at once: a reader who is gone must stop the spending.
+    """Write and flush a line, to standard output by default: if the reader is gone, spending must stop.
 
-    Raises OutputFailed, or BrokenPipeError for that reader.
+    Raises OutputFailed, or BrokenPipeError if the reader is gone.
     """
     with _writing():
         print(text, file=stream, flush=True)
 
 
 def say_bytes(content: bytes) -> None:
-    """Write to standard output, at once, in its own encoding where that is not UTF-8 and the content is text."""
+    """Write and flush to standard output; text in its encoding if that is not UTF-8."""
     with _writing():
         stream = sys.stdout
         encoding = (stream.encoding or "utf-8").lower()
@@ -63,19 +63,19 @@ def say_bytes(content: bytes) -> None:
             return
         if encoding in ("utf-8", "utf8") and hasattr(stream, "buffer"):
             stream.flush()
-            stream.buffer.write(content)  # line ends as they are
+            stream.buffer.write(content)  # keeps line ends
             stream.buffer.flush()
         else:
             print(text, end="", flush=True)
 
 
 def complain(error: DPSQLError) -> None:
-    """An error to standard error, as a command tells it."""
+    """Write an error to standard error."""
     say(f"{type(error).__name__}: {error}", sys.stderr)
 
 
 def finish_output() -> None:
-    """Write what is still buffered. Raises OutputFailed or BrokenPipeError."""
+    """Flush the output. Raises OutputFailed or BrokenPipeError."""
     with _writing():
         sys.stdout.flush()
 
@@ -91,12 +91,12 @@ def _writing() -> Iterator[None]:
 
 
 def ready_output() -> None:
-    """Make sure that an answer which is paid for can be shown. Raises BrokenPipeError where output is closed.
+    """Ensure that a paid answer can be shown. Raises BrokenPipeError if the output is closed.
 
-    Where the output's encoding lacks a sign, such as ±, it becomes an escape.
+    Characters that the output's encoding lacks, such as ±, become escapes.
     """
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open to the end
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open until exit
     if sys.stdout is None:
         raise BrokenPipeError
     for stream in (sys.stdout, sys.stderr):
@@ -105,8 +105,7 @@ def ready_output() -> None:
 
 
 def let_go_of_output() -> None:
-    """Send to nowhere what is still buffered and cannot be written, so that the interpreter does not complain of it
-    at its end."""
+    """Discard buffered output that cannot be written, so that the interpreter does not complain at exit."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""A file that answers are written to: opened before anything is paid for, and left alone until there is an answer."""
+"""Output file for answers: opened before anything is paid for, and unchanged until there is an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsql.shell.output.streams import FileFailed
 
 
 class Target:
-    """A file to write to, over what is there. Raises InvalidArgument where it cannot be written."""
+    """A file to overwrite. Raises InvalidArgument if it cannot be written."""
 
     def __init__(self, path: str | Path) -> None:
         if str(path).endswith("/"):  # a Path would drop it, and write a file of the folder's name
@@ -24,7 +24,7 @@ class Target:
             raise InvalidArgument(f"{self.path} cannot be written: {error.strerror}.") from None
 
     def write(self, content: bytes) -> None:
-        """One more answer; the first takes the place of what the file held. Raises FileFailed."""
+        """Write another answer; the first replaces the file's content. Raises FileFailed."""
         try:
             if not self.answers and stat.S_ISREG(self.path.stat().st_mode):
                 self._stream.truncate(0)
@@ -36,7 +36,7 @@ class Target:
         self.answers += 1
 
     def close(self) -> None:
-        """Let go of the file; one that was not there before, and got nothing, goes."""
+        """Close the file; remove it if it is new and got no answer."""
         self._stream.close()
         if not self.answers and not self._was_there:
             self.path.unlink(missing_ok=True)

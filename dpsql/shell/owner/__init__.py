@@ -1,1 +1,1 @@
-"""The commands of the command line: each a module with `run(argv)`, which prints and gives the exit code."""
+"""Subcommands of the command line: each a module with `run(argv)`, which prints and returns the exit code."""

@@ -1,4 +1,4 @@
-"""dpsql access: who may ask a server, with which share of the budget, of which tables, until when."""
+"""dpsql access: analysts of a server, with their shares of the budget, tables, and token expiry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ exit codes:
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     arguments = options_of(_parser(), argv)
     arguments.act(arguments, Schema.from_toml(arguments.schema))
     return 0

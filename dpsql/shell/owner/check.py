@@ -1,4 +1,4 @@
-"""dpsql check: all mistakes of an owner's file; with --data what the rows have beside it."""
+"""dpsql check: all mistakes of a schema file; with --data also of its rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EYES_ONLY = "FOR THE OWNER'S EYES ONLY: exact numbers of private rows, protected
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     parser = Parser.of("dpsql check", _DESCRIPTION, _EPILOG)
     parser.add_argument("schema", type=Path, metavar="SCHEMA", help="the owner's file")
     parser.add_argument("--data", action="store_true", help="look at the rows too")

@@ -1,4 +1,4 @@
-"""dpsql cost: what a file of queries would be charged."""
+"""dpsql cost: the cost of a file of queries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ exit codes:
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     arguments = parse(argv, __version__, "dpsql cost", _DESCRIPTION, _EPILOG)
     asked = asked_of(arguments.inputs)
     if asked is None:

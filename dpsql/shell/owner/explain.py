@@ -1,4 +1,4 @@
-"""dpsql explain: what queries would do and cost."""
+"""dpsql explain: the steps of queries and their costs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ exit codes:
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     arguments = parse(argv, __version__, "dpsql explain", _DESCRIPTION, _EPILOG)
     asked = asked_of(arguments.inputs)
     if asked is None:

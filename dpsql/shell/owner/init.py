@@ -1,4 +1,4 @@
-"""dpsql init: an owner's file begun for data files."""
+"""dpsql init: draft of a schema file for data files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ exit codes:
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     parser = Parser.of("dpsql init", _DESCRIPTION, _EPILOG)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="people.csv is the table people")
     parser.add_argument("-o", "--output", type=Path, metavar="TOML", help="where to write")

@@ -1,4 +1,4 @@
-"""dpsql ledger: what a ledger holds, whether it is whole, all of it as JSON, a new total, and copies."""
+"""dpsql ledger: show, verify, export, renew, back up and restore a ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ exit codes:
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     arguments = options_of(_parser(), argv)
     code: int = arguments.act(arguments)
     return code

@@ -1,4 +1,4 @@
-"""dpsql rehearse: the shell over made-up rows of an owner's file."""
+"""dpsql rehearse: the shell over synthetic rows of a schema file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ dpsql --help tells more of these options; those of ledgers and budgets have no m
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     arguments = parse(argv, __version__, "dpsql rehearse", _DESCRIPTION, _EPILOG)
     named = [file for file in arguments.files if file.suffix.lower() == ".toml"]
     schema = arguments.schema or (named.pop(0) if named else None)

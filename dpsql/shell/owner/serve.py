@@ -1,4 +1,4 @@
-"""dpsql serve: answer analysts' questions over HTTP."""
+"""dpsql serve: HTTP server for analysts' queries."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _WORDS = {
     "worker_memory": "what a process that holds tables may have: 4GB (if left out, as much as there is)",
     "metrics": "a Unix socket for monitoring, for its owner alone",
 }
-"""What the owner's file says in [server], as options; these hold where both say it."""
+"""The settings of [server] in the schema file, as options, which take precedence."""
 
 
 def run(argv: Sequence[str]) -> int:
-    """The command."""
+    """Run the subcommand."""
     parser = Parser.of("dpsql serve", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add("schema", type=Path, metavar="SCHEMA", help="the owner's file, with [budget]; [server] has more words")

@@ -1,4 +1,4 @@
-"""A session with what a query spends that does not say: the one way in which the shell asks."""
+"""A session with the default terms of queries: used by all parts of the shell."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from dpsql.shell.statements import names_asked_for
 
 @dataclass
 class Asker:
-    """Asks a session, with an epsilon (or rho, or error) and delta for each query, a mechanism, and values for
-    `:name`; None leaves it to the session. consent: what becomes of a large spend. dialect: whose SQL
-    statements are in."""
+    """Runs queries in a session, with epsilon (or rho, or error), delta and mechanism for each query, and values for
+    `:name`; None leaves them to the session. consent: treatment of large spends. dialect: of the statements."""
 
     session: Session | RemoteSession
     epsilon: float | None = None
@@ -30,18 +29,18 @@ class Asker:
     dialect: str | None = None
 
     def ask(self, sql: str, *, fresh: bool = False) -> BaseResult | BaseExplanation:
-        """The session's answer; an Explanation where the text begins with EXPLAIN PRIVACY. fresh: drawn anew, and
-        paid, though it was answered before. Raises ConfirmationRequired for a large spend that nobody consents to."""
+        """Return the session's answer, or an Explanation for EXPLAIN PRIVACY. fresh: redraw and pay for a cached
+        answer. Raises ConfirmationRequired for a large spend without consent."""
         terms = self._terms(sql)
         self.consent.check(self.session.quote(sql, fresh=fresh, **terms))
         return self.session.query(sql, fresh=fresh, **terms)
 
     def explain(self, sql: str) -> BaseExplanation:
-        """What `ask` would do and cost; free."""
+        """Explain the steps and the cost of `ask`; free."""
         return self.session.explain(sql, **self._terms(sql))
 
     def _terms(self, sql: str) -> dict[str, Any]:
-        """Of the parameters, those that the text asks for: others are for other statements."""
+        """Return the terms of a query, with only the parameters that its text uses."""
         names = names_asked_for(sql) if self.params else frozenset()
         return {
             "epsilon": self.epsilon,

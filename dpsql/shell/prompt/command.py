@@ -1,4 +1,4 @@
-"""A command of the prompt: a word after a dot."""
+"""Commands of the prompt: words that begin with a dot."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dpsql.shell.shell import Shell
 
 
 class Quit(Exception):
-    """The user has had enough."""
+    """Leave the prompt."""
 
 
 @dataclass(frozen=True)
 class ReadFile(Exception):
-    """The user wants what a file holds to be run."""
+    """Run the content of a file."""
 
     path: Path
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command: how it is written, what it is for, and what it does: `run` gives the text to show, "" for none.
-    `elsewhere`: what does the same outside the prompt."""
+    """A command: its name and argument, its purpose, and `run`, which returns the text to show, "" for none.
+    `elsewhere`: the equivalent outside the prompt."""
 
     name: str
     argument: str
@@ -36,7 +36,7 @@ class Command:
 
 
 def number(text: str, name: str, check: Callable[[object], Fraction]) -> float:
-    """The number that a user typed. Raises InvalidArgument, and what `check` raises."""
+    """Parse a number that a user typed. Raises InvalidArgument, and as `check`."""
     try:
         value = float(text)
     except ValueError:
@@ -49,12 +49,12 @@ ON_OFF = ("on", "off")
 
 
 def switched(argument: str, word: str, *, now: bool) -> bool:
-    """What `on` or `off` asks for; without a word it stays. Raises InvalidArgument."""
+    """Parse `on` or `off`; without a word return the current state. Raises InvalidArgument."""
     if argument and argument not in ON_OFF:
         raise InvalidArgument(f"{word} is on or off, got {argument!r}.")
     return now if not argument else argument == "on"
 
 
 def on_off(*, on: bool) -> str:
-    """`on` or `off`."""
+    """Return `on` or `off`."""
     return "on" if on else "off"

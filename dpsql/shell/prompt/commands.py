@@ -1,4 +1,4 @@
-"""The prompt's commands: which there are, and how a line is one."""
+"""The prompt's commands, and their recognition."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dpsql.shell.statements import statements
 
 
 def command_of(line: str) -> tuple[str, str] | None:
-    """The word and the argument of a line that is a command, else None. `quit`, `exit` and `help` need no dot; psql's
-    `\\d`, `\\q` and `\\?` are understood."""
+    """Return the name and the argument of a command line, or None for other text. `quit`, `exit` and `help` need no
+    dot; psql's `\\d`, `\\q` and `\\?` are understood."""
     word, *rest = line.strip().rstrip(";").split(maxsplit=1)[:2] or [""]
     argument = rest[0].strip() if rest else ""
     if word.startswith("\\"):
@@ -34,8 +34,8 @@ _BACKSLASH = {"\\d": ".tables", "\\d+": ".tables", "\\dt": ".tables", "\\q": ".q
 
 
 def run_command(shell: Shell, word: str, argument: str) -> str:
-    """What the command says. Raises Quit, ReadFile, InvalidArgument for an unknown command, or what the session
-    raises."""
+    """Run a command and return its text. Raises Quit, ReadFile, InvalidArgument for an unknown command, or an error of
+    the session."""
     for command in COMMANDS:
         if command.name == word:
             if argument and not command.argument:
@@ -46,7 +46,7 @@ def run_command(shell: Shell, word: str, argument: str) -> str:
 
 
 def not_here(text: str) -> InvalidArgument | None:
-    """The refusal of a prompt's command among statements, with what does the same there; None of any other text."""
+    """Return the refusal of a prompt command among statements, with its equivalent there; None for other text."""
     asked = command_of(text.strip().split("\n", 1)[0])
     if asked is None:
         return None
@@ -81,7 +81,7 @@ def _bounds(shell: Shell, argument: str) -> str:
 
 
 def _chosen(shell: Shell, name: str) -> list[TableSchema]:
-    """The table of a name, which may stand in quotes; all without one."""
+    """Return the named table, whose name may be quoted; all tables without a name."""
     session = shell.asker.session
     return [table_called(name.strip('"'), session, InvalidArgument)] if name else tables_of(session)
 
@@ -105,7 +105,7 @@ def _explain(shell: Shell, argument: str) -> str:
 
 
 def _query(argument: str, missing: str, word: str) -> str:
-    """The one query after a command's word, without its semicolon; several are the library's to refuse."""
+    """Return the only query after a command, without its semicolon; several are left for the session to refuse."""
     asked = statements(argument)
     if not asked:
         raise InvalidArgument(missing, hint=f"Write {word} SELECT COUNT(*) FROM table, on one line.")

@@ -1,4 +1,4 @@
-"""What can stand where a user is typing: names of the schema, words of SQL, the prompt's commands. Never data."""
+"""Completion: names of the schema, SQL keywords, and the prompt's commands. Never data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST = 200
 
 @dataclass(frozen=True)
 class Candidate:
-    """A text to put in place of the last `length` characters, and what kind of thing it is."""
+    """A text to replace the last `length` characters, and its kind."""
 
     text: str
     length: int
@@ -35,18 +35,18 @@ class Candidate:
 
 
 class Completer:
-    """Candidates for what is being typed, from declared facts and words alone."""
+    """Candidates for the text being typed, from declared facts and keywords only."""
 
     def __init__(self, tables: Iterable[TableSchema], commands: Iterable[Command]) -> None:
         self._columns = {table.name: [column.name for column in table.columns] for table in tables}
         self._commands = {each.name: each for each in commands}
 
     def get_ready(self) -> None:
-        """Load what the first candidates need, a tenth of a second, before they are asked for."""
+        """Load the keywords in advance, which takes a tenth of a second."""
         _ = self._words
 
     def candidates(self, before: str, after: str = "") -> list[Candidate]:
-        """What can stand at the cursor, best first; `before` and `after` it is the text."""
+        """Return the candidates at the cursor, best first; `before` and `after` are the text around it."""
         return list(self._all(before, after))[:_MOST]
 
     def _all(self, before: str, after: str) -> Iterator[Candidate]:
@@ -65,7 +65,7 @@ class Completer:
         if opened == '"':
             typed = statement.rpartition('"')[2]
             yield from self._names(statement[: -len(typed) - 1], after, typed, len(typed) + 1)
-        elif not opened and open_quote(f"{before}'"):  # where a quote opens nothing there is a comment
+        elif not opened and open_quote(f"{before}'"):  # a quote that opens nothing is in a comment
             yield from self._open(statement, after)
 
     def _arguments(self, word: str, typed: str) -> Iterator[Candidate]:
@@ -78,7 +78,7 @@ class Completer:
             yield from _starting(typed, command.choices, "word")
 
     def _open(self, statement: str, after: str) -> Iterator[Candidate]:
-        """Outside quotes: a name may have hyphens, which would be minus signs unless it is quoted."""
+        """Yield candidates outside quotes: names may contain hyphens, which are minus signs unless quoted."""
         match = _WORD.search(statement)
         typed = match[0] if match else ""
         names = list(self._names(statement[: len(statement) - len(typed)], after, typed, len(typed)))
@@ -96,8 +96,8 @@ class Completer:
         return words()
 
     def _names(self, ahead: str, after: str, typed: str, length: int) -> Iterator[Candidate]:
-        """Tables behind FROM and JOIN, columns of one table behind its name and a dot, else those of all tables that
-        the text mentions."""
+        """Yield tables after FROM and JOIN, columns of one table after its name and a dot, otherwise the columns of all
+        tables that the text mentions."""
         if _TABLES_FOLLOW.search(ahead):
             yield from _named(typed, self._columns, length, "table")
             return
@@ -113,7 +113,7 @@ class Completer:
             yield from _named(typed, tables, length, "table")
 
     def _mentioned(self, text: str) -> dict[str, str]:
-        """The tables behind FROM and JOIN, by their names and aliases; all tables by their names."""
+        """Return the tables after FROM and JOIN, by their names and aliases."""
         known = {name.casefold(): name for name in self._columns}
         tables = {}
         for quoted, bare, alias in _TABLE_AND_ALIAS.findall(text):
@@ -126,7 +126,7 @@ class Completer:
 
 
 def _named(typed: str, names: Iterable[str], length: int, kind: str) -> Iterator[Candidate]:
-    """Names that begin so, in quotes where SQL wants some."""
+    """Yield names with this prefix, quoted where SQL requires it."""
     folded = typed.casefold()
     for name in names:
         if name.casefold().startswith(folded):
@@ -134,7 +134,7 @@ def _named(typed: str, names: Iterable[str], length: int, kind: str) -> Iterator
 
 
 def _starting(typed: str, words: Iterable[str], kind: str, like: str = "") -> Iterator[Candidate]:
-    """Words that begin so; in small letters where what is `like` them is."""
+    """Yield words with this prefix, in lower case if `like` is."""
     folded, small = typed.casefold(), like.islower()
     for word in words:
         if word.casefold().startswith(folded):

@@ -1,4 +1,4 @@
-"""A large spend is asked about before it is charged."""
+"""Confirmation of large spends before they are charged."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from dpsql.session.costs import Quote, check_confirmed
 
 @dataclass(frozen=True)
 class Consent:
-    """What was confirmed beforehand: everything, or queries up to an epsilon; else a person is asked, if there is one.
+    """Confirmations given in advance: of everything, or of queries up to an epsilon; otherwise a person is asked, if
+    there is one.
 
-    at_most: an epsilon above which a query is refused, whatever was confirmed.
-    ask: shows a text to a person, and says whether the answer was yes. hint: how a spend is confirmed in the place
-    where the refusal is read; `{}` in it becomes the epsilon of the query.
+    at_most: an epsilon above which queries are refused despite any confirmation. ask: shows a text to a person and
+    returns whether the answer was yes. hint: how to confirm a spend in the interface that shows the refusal; `{}` in it
+    becomes the epsilon of the query.
     """
 
     everything: bool = False
@@ -27,14 +28,14 @@ class Consent:
     hint: str = ""
 
     def __post_init__(self) -> None:
-        """Raises InvalidPrivacyParameter for a number that is no epsilon."""
+        """Raise InvalidPrivacyParameter for a number that is not a valid epsilon."""
         if self.up_to is not None:
             as_epsilon(self.up_to, "--yes-up-to")
         if self.at_most is not None:
             as_epsilon(self.at_most, "--max-epsilon")
 
     def check(self, quote: Quote) -> None:
-        """Raises ConfirmationRequired, and InvalidPrivacyParameter for more than may be, with nothing charged."""
+        """Raise ConfirmationRequired, or InvalidPrivacyParameter above `at_most`; nothing is charged then."""
         if self.at_most is not None and quote.epsilon > as_epsilon(self.at_most, "--max-epsilon"):
             raise InvalidPrivacyParameter(
                 f"this query would spend {quote.cost}, which is above --max-epsilon {self.at_most:g}. "
@@ -58,7 +59,7 @@ PROMPT_HINT = "Ask again, and say y."
 
 
 def asked_on_a_line(read: Callable[[str], str]) -> Callable[[str], bool]:
-    """Asks by a prompt that gives one line; the end of input, or another word than y or yes, is a no."""
+    """Return a function that asks with a one-line prompt; the end of input, or a word other than y or yes, is a no."""
 
     def ask(question: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What a user types or a file holds, line by line: statements up to a semicolon, commands that begin with a dot."""
+"""Lines from a user or a file: statements up to a semicolon, and commands that begin with a dot."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LEAVES = (".quit", ".exit")
 
 
 class Dialogue:
-    """Takes lines, answers statements, runs commands. An error is shown and does not end it.
+    """Takes lines, answers statements, runs commands. Errors are shown and do not end it.
 
-    `typed` is what still lacks its semicolon. Raises Quit, KeyboardInterrupt, and a broken pipe.
+    `typed` is the statement without semicolon so far. Raises Quit, KeyboardInterrupt, and BrokenPipeError.
     """
 
     def __init__(self, shell: Shell, depth: int = 0) -> None:
@@ -32,22 +32,22 @@ class Dialogue:
         self.typed = ""
 
     def take(self, text: str) -> bool:
-        """One line, or several: commands, and statements or parts of some. Whether there was no error; after
-        one, the lines that were typed with it are dropped."""
+        """Process lines of commands and of statements or parts of them. Returns whether there was no error; after one,
+        the lines that were typed with it are dropped."""
         return all(self._line(line) for line in text.split("\n"))
 
     def finish(self) -> bool:
-        """The end of a file: its last statement needs no semicolon."""
+        """Process the end of a file: its last statement needs no semicolon."""
         rest, self.typed = self.typed, ""
         return not rest or self._show(partial(self._shell.answer, rest.rstrip()))
 
     def forget(self) -> None:
-        """Drop what was typed."""
+        """Drop the incomplete statement."""
         self.typed = ""
 
     def is_whole(self, text: str) -> bool:
-        """Whether nothing more has to be typed: a command, a text that ends its statements, or a word that leaves,
-        alone on its line, an open quote notwithstanding."""
+        """Return whether the text is complete: a command, a text that ends its statements, or a word that leaves, on
+        its own line, even within an open quote."""
         if not self.typed and command_of(text.split("\n", 1)[0]) is not None:
             return True
         return not split(text).rest or _leaves(text.rsplit("\n", 1)[-1])
@@ -61,7 +61,7 @@ class Dialogue:
         self.typed = pieces.rest
         for sql in pieces.finished:
             if not self._show(partial(self._shell.answer, sql)):
-                self.typed = ""  # what follows an error on the same line was meant to follow an answer
+                self.typed = ""  # statements after an error on the same line may depend on its answer
                 return False
         return True
 
@@ -86,7 +86,7 @@ class Dialogue:
             raise InvalidArgument(f"stopped at the end of {path}.")
 
     def _show(self, ask: Callable[[], None]) -> bool:
-        """Do what is asked for, or show the error; whether there was none."""
+        """Run a function or show its error; return whether there was none."""
         try:
             ask()
         except DPSQLError as error:

@@ -1,4 +1,4 @@
-"""What was typed at the prompt, kept for the next time: whole statements, for their user's eyes alone."""
+"""History of the prompt: whole statements, readable by their user only."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import stat
 from pathlib import Path
 
 VARIABLE = "DPSQL_HISTORY"
-"""Names the file; empty, there is none."""
+"""Environment variable with the path of the file; if empty, nothing is stored."""
 MOST = 10_000
 
 
 class History:
     """Statements in the order in which they were typed, in a file that others cannot read, or in none.
 
-    A file that others could read is tightened when it is opened. `note`: why nothing is kept, "" where it is.
+    A file with wider permissions is restricted when it is opened. `note`: why nothing is stored, "" if it is.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -33,7 +33,7 @@ class History:
 
     @classmethod
     def of_user(cls) -> History:
-        """Where the environment says, or in the user's folder of state."""
+        """Open the file named in the environment, or the one in the user's state folder."""
         word = os.environ.get(VARIABLE)
         if word is not None:
             return cls(Path(word).expanduser() if word else None)
@@ -41,7 +41,7 @@ class History:
         return cls(Path(home).expanduser() / "dpsql" / "history")
 
     def add(self, statement: str) -> None:
-        """Keep a statement, save a blank one and the last one again."""
+        """Store a statement, except for blank ones and immediate repetitions."""
         text = statement.strip()
         if not text or self.statements[-1:] == [text]:
             return
@@ -50,7 +50,7 @@ class History:
             return
         try:
             with _opened(self._path) as file:
-                os.write(file.fileno(), f"{json.dumps(text)}\n".encode())  # at once: two prompts do not mix lines
+                os.write(file.fileno(), f"{json.dumps(text)}\n".encode())  # one write: lines of two prompts do not mix
         except OSError:
             self._path = None
 
@@ -70,7 +70,7 @@ class History:
 
 
 def _opened(path: Path) -> io.FileIO:
-    """The file, at its end, for its user alone: no link to another, and tightened where it was open to others."""
+    """Open the file for appending, restricted to its user; symbolic links are refused."""
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
     file = io.FileIO(number, "r+")
     if stat.S_IMODE(os.fstat(number).st_mode) & 0o077:
@@ -79,7 +79,7 @@ def _opened(path: Path) -> io.FileIO:
 
 
 def _read(line: str) -> str | None:
-    """The statement of a line; None of one that was not written here."""
+    """Return the statement of a line; None if the line was not written here."""
     try:
         text = json.loads(line)
     except ValueError:

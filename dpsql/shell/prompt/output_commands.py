@@ -1,4 +1,4 @@
-"""The commands that say how answers are shown, and where."""
+"""Commands for the format and destination of answers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _pager(shell: Shell, argument: str) -> str:
 
 
 def _path(argument: str) -> str:
-    """A path, which may stand in quotes."""
+    """Return a path, which may be quoted."""
     quoted = len(argument) > 1 and argument[0] == argument[-1] and argument[0] in "'\""
     return argument[1:-1] if quoted else argument
 

@@ -1,4 +1,4 @@
-"""Long answers at a terminal, a page at a time."""
+"""Paging of long answers at a terminal."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dpsql.shell.output.streams import say
 
 @dataclass
 class Pager:
-    """Shows a text, by a program where it is higher or wider than the terminal: DPSQL_PAGER, PAGER, or less. An empty
-    variable turns it off."""
+    """Shows a text, with a pager if it exceeds the terminal: DPSQL_PAGER, PAGER, or less. An empty variable disables
+    it."""
 
     on: bool = True
 
     def show(self, table: str, below: str = "") -> None:
-        """A table, and the lines below it, to standard output. Only the table has to be looked at whole: other lines
-        may be broken."""
+        """Show a table and the lines below it on standard output. Only the width of the table matters: other lines may
+        be folded."""
         text = f"{table}\n{below}" if below else table
         words = self._command() if self.on and sys.stdout.isatty() and not _fits(table, text) else []
         if not words:
             say(text)
             return
         try:
-            # What leaves the pager early is no error; Ctrl-C belongs to it while it runs.
+            # Leaving the pager early is no error; Ctrl-C belongs to the pager while it runs.
             subprocess.run(words, input=f"{text}\n", text=True, encoding="utf-8", check=False)
         except (OSError, KeyboardInterrupt):
             say(text)

@@ -1,4 +1,4 @@
-"""A prompt line by line, with readline where Python has it: for terminals and environments without more."""
+"""Line-by-line prompt, with readline if available: for terminals and environments without prompt_toolkit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENDS = " \t\n,;()=<>*/+|:."
 
 
 class PlainReader:
-    """Reads lines, with the statements of earlier times behind the arrow keys and completion behind Tab."""
+    """Reads lines, with history on the arrow keys and completion on Tab."""
 
     def __init__(self, history: History, words: Completer) -> None:
         self._history = history
@@ -26,11 +26,11 @@ class PlainReader:
             self._set_up(readline)
 
     def read(self, sign: str) -> str:
-        """One line, behind a sign. Raises EOFError and KeyboardInterrupt."""
+        """Read a line after the prompt `sign`. Raises EOFError and KeyboardInterrupt."""
         return input(sign)
 
     def remember(self, statement: str) -> None:
-        """Keep a whole statement, in the file and behind the arrow keys."""
+        """Add a whole statement to the history file and to the arrow keys."""
         self._history.add(statement)
         if self._readline is not None and statement.strip():
             self._readline.add_history(statement.strip())
@@ -46,7 +46,7 @@ class PlainReader:
         readline.parse_and_bind("bind ^I rl_complete" if edits else "tab: complete")
 
     def _complete(self, text: str, state: int) -> str | None:
-        """The choices for the word that readline means, one at a time."""
+        """Return the choices for readline's current word, one at a time."""
         if state == 0:
             line = self._readline.get_line_buffer()
             before, after = line[: self._readline.get_endidx()], line[self._readline.get_endidx() :]

@@ -1,4 +1,4 @@
-"""The prompt: a person types, with line editing where there is some."""
+"""The interactive prompt, with line editing if available."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MORE = "   ...> "
 
 
 class Reader(Protocol):
-    """Shows a sign and gives one line, or several at once; raises EOFError at the end and KeyboardInterrupt to drop
-    what was typed. Remembers whole statements."""
+    """Shows a sign and returns one or several lines; raises EOFError at the end, and KeyboardInterrupt to drop the
+    typed text. Remembers whole statements."""
 
     def read(self, sign: str) -> str: ...
 
@@ -35,7 +35,7 @@ class Reader(Protocol):
 
 
 class Prompt:
-    """Reads lines and takes them, until .quit or the end of input."""
+    """Reads and processes lines, until .quit or the end of input."""
 
     def __init__(self, shell: Shell, version: str, reader: Reader | None = None) -> None:
         self._shell = shell
@@ -44,7 +44,7 @@ class Prompt:
         self._reader = reader_for(shell, self._dialogue) if reader is None else reader
 
     def run(self) -> int:
-        """Until the end; returns the exit code 0."""
+        """Run until the end; returns the exit code 0."""
         say(folded(banner(self._shell.asker.session, self._version, self._shell.unpaid), sys.stdout))
         typed: list[str] = []
         while True:
@@ -69,7 +69,7 @@ class Prompt:
 
 
 def reader_for(shell: Shell, dialogue: Dialogue) -> Reader:
-    """prompt_toolkit's on a terminal that it can draw on, where it is installed; else a plain one."""
+    """Return prompt_toolkit's reader if it is installed and the terminal is capable, else a plain one."""
     history = History.of_user()
     if history.note:
         say(f"note: {history.note}", sys.stderr)
@@ -85,7 +85,7 @@ def reader_for(shell: Shell, dialogue: Dialogue) -> Reader:
 
 
 def sign_of(typed: str) -> str:
-    """What stands before the next line, behind what was typed; where a quote is open, that quote."""
+    """Return the sign before the next line, given the text so far; in an open quote with that quote."""
     if not typed:
         return FIRST
     opened = open_quote(typed)
@@ -93,7 +93,7 @@ def sign_of(typed: str) -> str:
 
 
 def toolbar(session: Session | RemoteSession, mode: str, unpaid: str) -> str:
-    """The line below the prompt: what is left."""
+    """Return the line below the prompt, with the remaining budget."""
     if unpaid:
         return f"{unpaid} · mode {mode} · .help"
     left, whole = session.remaining, session.budget.loss

@@ -1,4 +1,4 @@
-"""A prompt with colours, completion and editing of several lines, by prompt_toolkit."""
+"""Prompt with colours, completion and multi-line editing, by prompt_toolkit."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _STYLE = Style.from_dict(
 
 
 class Terminal:
-    """Reads what a user types until it is whole: `is_whole` says of a text whether Enter ends it, else it begins a new
-    line; `continued` what stands before each further line; `toolbar` what stands below."""
+    """Reads text until it is complete: `is_whole` decides whether Enter ends the text or begins a new line; `continued`
+    returns the sign before each further line; `toolbar` the line below."""
 
     def __init__(
         self,
@@ -68,15 +68,15 @@ class Terminal:
         self._session.app.after_render += self._shown
 
     def read(self, sign: str) -> str:
-        """What was typed, behind a sign. Raises EOFError and KeyboardInterrupt."""
-        self._below = self._toolbar()  # once a statement: it may read the ledger's file
+        """Read a text after the prompt `sign`. Raises EOFError and KeyboardInterrupt."""
+        self._below = self._toolbar()  # once for each statement: it may read the ledger's file
         return self._session.prompt([("class:prompt", sign)])
 
     def remember(self, statement: str) -> None:
-        """The toolkit has seen to it."""
+        """Do nothing: the toolkit has stored the statement."""
 
     def _shown(self, app: Application[str]) -> None:
-        """The prompt stands: load what the first keys need while the user reads what is shown."""
+        """Load, after the first rendering, what the first keys need."""
         app.after_render -= self._shown
         Thread(target=self._get_ready, daemon=True).start()
 
@@ -85,7 +85,7 @@ class Terminal:
         self._words.get_ready()
 
     def _lexer(self) -> Lexer | None:
-        """None while nothing is typed: there is nothing to colour, and Pygments takes a while to load."""
+        """Return None for an empty text: loading Pygments takes a while."""
         return self._colouring() if self._session.default_buffer.text else None
 
     def _colouring(self) -> Lexer:
@@ -123,7 +123,7 @@ def _keys(is_whole: Callable[[str], bool]) -> KeyBindings:
 
 
 class _Completions(Completer):
-    """While typing, for a word that has begun; on Tab everywhere."""
+    """Completions: while typing only for a started word, on Tab everywhere."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -137,7 +137,7 @@ class _Completions(Completer):
 
 
 class _PromptHistory(ToolkitHistory):
-    """Statements of earlier times, newest first, as the toolkit wants them."""
+    """Earlier statements, newest first, as the toolkit requires."""
 
     def __init__(self, history: History) -> None:
         super().__init__()
