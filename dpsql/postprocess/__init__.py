@@ -1,6 +1,6 @@
-"""SQL over what was released: DuckDB, locked, over shown rows and public tables, and nothing else within its reach.
+"""SQL over released values: a locked DuckDB over answers and public tables, without access to anything else.
 
-Post-processing keeps differential privacy whatever it computes (Dwork, Roth 2014, proposition 2.1), as long as it is a
-function of what was released. So this room imports nothing that reads a row or runs a private plan: what it works on is
-handed to it as `Frame`s, and a text can name these alone.
+Post-processing preserves differential privacy whatever it computes (Dwork, Roth 2014, proposition 2.1), if it is a
+function of what was released. Therefore this package imports nothing that reads a row or runs a private plan: its
+inputs are passed as `Frame`s, and SQL can name only these.
 """

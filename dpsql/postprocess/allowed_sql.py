@@ -1,10 +1,10 @@
-"""What SQL over answers may be made of: DuckDB's functions by name and number of arguments, its nodes, its types.
+"""Allow-list for post-processing SQL: DuckDB's functions by name and number of arguments, its nodes, its types.
 
-A function is here if its value follows from its arguments alone, and its work from their sizes (`work`). So none reads
-the clock (AGE of one timestamp does, AGE of two does not), chance, settings, the catalog, variables or files, none runs
-a text as SQL, waits, or writes; none is quadratic in a text's length, and none makes values of a size that only its
-arguments' values say, save those that `work` knows. Names are DuckDB's own, as it reads the text, so that neither
-`'x'.read_text()` nor another spelling is a way around.
+A function is listed if its value depends only on its arguments, and its work on their sizes (`work_limits`). No listed
+function reads the clock (AGE of one timestamp does, AGE of two does not), randomness, settings, the catalog, variables
+or files, runs a text as SQL, waits, or writes. None is quadratic in a text's length, or makes values whose size depends
+on the values of arguments, except those that `work_limits` handles. Names are as DuckDB parses them, so neither
+`'x'.read_text()` nor another spelling bypasses the list.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 
 def _listed(text: str) -> Mapping[str, frozenset[int]]:
-    """`name:1,2` takes one or two arguments, `name:1-9` one to nine, `name` one."""
+    """Parse a list: `name:1,2` takes one or two arguments, `name:1-9` one to nine, `name` one."""
     listed: dict[str, frozenset[int]] = {}
     for word in text.split():
         name, _, counts = word.partition(":") if len(word) > 1 else (word, "", "")
@@ -30,7 +30,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 MANY = 255
-"""Arguments that a function of any number of them may have."""
+"""Most arguments of a variadic function."""
 
 OPERATORS = _listed(
     "+:1,2 -:1,2 *:2 /:2 //:2 %:2 ^:2 **:2 @:1 ||:2 &:2 |:2 <<:2 >>:2 ~:1 "
@@ -149,17 +149,17 @@ EXPRESSIONS: Mapping[str, frozenset[str]] = {
         "WINDOW_ROW_NUMBER WINDOW_FIRST_VALUE WINDOW_LAST_VALUE WINDOW_NTH_VALUE WINDOW_LEAD WINDOW_LAG"
     ),
 }
-"""Classes of DuckDB's expressions, and the types of each."""
+"""DuckDB's expression classes, and the types of each."""
 
 NODES = _words(
     "SELECT_NODE SET_OPERATION_NODE CTE_NODE BASE_TABLE SUBQUERY JOIN EMPTY EXPRESSION_LIST TABLE_FUNCTION "
     "ORDER_MODIFIER LIMIT_MODIFIER DISTINCT_MODIFIER LIMIT_PERCENT_MODIFIER ORDER_DEFAULT ASCENDING "
     "DESCENDING"
 )
-"""Types of its queries, relations and modifiers."""
+"""Types of DuckDB's queries, relations and modifiers."""
 
 READS_SURROUNDINGS = _words(
     "current_catalog current_database current_date current_query current_role current_schema current_time "
     "current_timestamp current_user localtime localtimestamp session_user user rowid"
 )
-"""Names of columns that DuckDB takes for functions where no column has them."""
+"""Column names that DuckDB takes for functions if no column has them."""

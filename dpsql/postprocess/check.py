@@ -1,8 +1,8 @@
-"""The statement as DuckDB itself reads it, held against the lists of `words`.
+"""Check of a statement's DuckDB syntax tree against the allow-list of `allowed_sql`.
 
-What is checked is DuckDB's own tree of the very text that runs: its functions by the names that it looks up, its
-relations, its types. Whatever has a class or a type that is not listed, a name that is no frame's, a sample, a version
-or a database is refused. Nothing is skipped: every object of the tree is visited.
+The tree is DuckDB's own for the very text that runs: its functions by the names that DuckDB looks up, its relations,
+its types. Unlisted classes and types, unknown relations, samples, versions and databases are refused. Every object of
+the tree is visited.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dpsql.postprocess.work_limits import argument_of, whole_constant
 Tree = dict[str, Any]
 OVER_ANSWERS = "SQL over answers"
 COMMON = "__cte_"
-"""What the names of CTEs begin with: they are given anew where a statement is taken apart."""
+"""Prefix of all CTE names: they are renamed when a statement is split."""
 
 
 def check(tree: Tree, frames: Mapping[str, Collection[str]]) -> None:
-    """Refuse a tree that holds what is not listed. frames: the columns of all relations, by folded name. Raises
+    """Refuse a tree with elements that are not listed. frames: the columns of all relations, by folded name. Raises
     UnsupportedSQL, UnknownTable."""
     common = {name.casefold() for name in _common(tree)}
-    if not all(name.startswith(COMMON) for name in common):  # one that DuckDB has a view for could mean it elsewhere
+    if not all(name.startswith(COMMON) for name in common):  # otherwise it could mean a view of DuckDB elsewhere
         raise UnsupportedSQL(f"names of CTEs begin with {COMMON} in {OVER_ANSWERS}.")
     names = {*frames, *common}
     own = {column.casefold() for columns in frames.values() for column in columns}
@@ -56,7 +56,7 @@ def check(tree: Tree, frames: Mapping[str, Collection[str]]) -> None:
 
 
 def objects(tree: Any) -> Iterator[Tree]:
-    """Every object of a tree."""
+    """Yield every object of a tree."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -68,7 +68,7 @@ def objects(tree: Any) -> Iterator[Tree]:
 
 
 def _common(tree: Tree) -> Iterator[str]:
-    """The names of common table expressions."""
+    """Yield the names of common table expressions."""
     for node in objects(tree):
         for entry in (node.get("cte_map") or {}).get("map", ()):
             yield entry["key"]
@@ -92,8 +92,8 @@ def _check_expression(node: Tree, kind: str, word: Any) -> None:
 
 
 def _check_column(names: list[str], own: Collection[str]) -> None:
-    """A bare name that DuckDB takes for a function where no column has it; one of the place alone is the same always,
-    so that a column may have its name."""
+    """Refuse a bare name that DuckDB takes for a function if no column has it. Names with a constant value are allowed
+    as columns."""
     word = names[0].casefold() if len(names) == 1 else ""
     if word in READS_SURROUNDINGS and not (word in _ALWAYS_THE_SAME and word in own):
         raise UnsupportedSQL(
@@ -103,7 +103,7 @@ def _check_column(names: list[str], own: Collection[str]) -> None:
 
 
 _ALWAYS_THE_SAME = frozenset({"rowid", "user", "current_user", "session_user", "current_role"})
-"""In an instance of its own, whose rows come in a fixed order."""
+"""Constant in a separate instance, whose rows have a fixed order."""
 
 
 def _check_call(node: Tree, listed: Any, what: str) -> None:
@@ -120,7 +120,7 @@ def _check_call(node: Tree, listed: Any, what: str) -> None:
 
 
 def _check_buckets(number: int | None) -> None:
-    """Refuse a constant that DuckDB refuses while it runs, when the answer is charged already."""
+    """Refuse a constant that DuckDB would refuse at run time, after the answer was charged."""
     if number is not None and number < 1:
         raise UnsupportedSQL(f"NTILE takes a number of 1 or more, not {number}.", hint="Write NTILE(4).")
 

@@ -1,5 +1,5 @@
-"""The locked DuckDB that runs SQL over answers: in memory, one thread, without files, network, Python's variables or
-settings of its own, and with nothing in it but the frames of the statement at hand."""
+"""Locked DuckDB for post-processing SQL: in memory, one thread, without files, network, access to Python's variables or
+changeable settings, and with no relations but the frames of the current statement."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 MEMORY = "512MB"
 SECONDS = 30.0
-"""How long a statement may take."""
+"""Time limit of a statement."""
 SECONDS_OF_NO_ROW = 2.0
-"""How long what it says of constants may take, which is tried before anything is charged."""
+"""Time limit of a statement's constant parts, which are tried before anything is charged."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -59,22 +59,22 @@ Params = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Value:
-    """A parameter that is a column of a relation of one row."""
+    """A parameter that stands for a column of a one-row relation."""
 
     name: str
     header: Header
     place: int
 
     def of(self, frame: Frame) -> object:
-        """What it is. Raises ValueError where there is not one row, and OverflowError as `array_of` does."""
+        """Return its value. Raises ValueError unless there is one row, and OverflowError as `array_of`."""
         (cell,) = self.header.cells(*self.header.columns[self.place], frame.vectors[self.place])
         return cell
 
 
 @dataclass(frozen=True)
 class Statement:
-    """SQL over frames: its text as it runs, the relations that it names, and its output's names and types, as it was
-    bound over relations of no row. `values`: what it reads of relations of one row without their names."""
+    """SQL over frames: its text, the relations that it names, and its output's names and types, as bound over empty
+    relations. `values`: its parameters that stand for columns of one-row relations."""
 
     sql: str
     headers: tuple[Header, ...]
@@ -82,10 +82,10 @@ class Statement:
     types: tuple[Type, ...]
     values: tuple[Value, ...] = ()
     passing: ColumnProjection | None = None
-    """What it passes on, where it does nothing else."""
+    """The columns that it passes on, if it does nothing else."""
 
     def given(self, frames: Mapping[str, Frame]) -> dict[str, object]:
-        """What its values are."""
+        """Return the values of its parameters."""
         return {each.name: each.of(frames[each.header.name]) for each in self.values}
 
     @property
@@ -95,7 +95,7 @@ class Statement:
 
 
 def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> Statement:
-    """The statement, checked and bound over relations of no row. Raises a QueryRefused."""
+    """Check a statement and bind it over empty relations. Raises a QueryRefused."""
 
     def of(connection: duckdb.DuckDBPyConnection) -> Statement:
         tree = tree_of(connection, sql)
@@ -125,7 +125,7 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
 
 
 def _check_constants(statement: Statement, params: Params) -> None:
-    """Refuse what fails on every answer. Raises UnsupportedSQL."""
+    """Refuse a statement that fails on every answer. Raises UnsupportedSQL."""
     failed = constant_failure(statement.relations, lambda frames: _try(statement, frames, params))
     if failed is not None and _OF_SEVERAL_ROWS not in str(failed):
         raise UnsupportedSQL(
@@ -148,14 +148,14 @@ def _try(statement: Statement, frames: Mapping[str, Frame], params: Params) -> N
 
 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:
-    """The rows of a statement over the rows of its relations. Raises PostprocessFailed, and UnsupportedSQL where there
-    are more of them than its text allows."""
+    """Run a statement over the rows of its relations. Raises PostprocessFailed, and UnsupportedSQL if the rows exceed
+    the work limits."""
     failed = ""
     try:
         return _rows(statement, {each.name: frames[each.name] for each in statement.relations}, params or {})
     except UnsupportedSQL as refusal:
         failed = refusal.message
-    except Exception as error:  # noqa: BLE001 - its own words could quote a cell
+    except Exception as error:  # noqa: BLE001 - its message could quote a cell
         failed = _FAILURES.get(type(error).__name__, "DuckDB could not compute it")
         failed = _SEVERAL_ROWS if _OF_SEVERAL_ROWS in str(error) else failed
     raise PostprocessFailed(f"the SQL over these answers failed on what they showed: {failed.rstrip('.')}.")
@@ -174,7 +174,7 @@ def _rows(statement: Statement, frames: Mapping[str, Frame], params: Params) -> 
     def of(connection: duckdb.DuckDBPyConnection) -> Frame:
         widest = max((each.widest() for each in frames.values()), default=0)
         if widest > CELL or any(sizes[each.name.casefold()] > each.most for each in statement.headers):
-            check_work(tree_of(connection, statement.sql), sizes, widest)  # else it passed for more, when it was bound
+            check_work(tree_of(connection, statement.sql), sizes, widest)  # otherwise binding checked larger sizes
         for header in headers:
             if header.name in handed:
                 connection.register(header.name, arrays_of(header, frames[header.name]))
@@ -202,7 +202,7 @@ _SEVERAL_ROWS = "a sub-query that stands for a value gave several rows"
 
 
 def tree_of(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    """DuckDB's own tree of a text. Raises SQLSyntaxError, UnsupportedSQL."""
+    """Return DuckDB's syntax tree of a text. Raises SQLSyntaxError, UnsupportedSQL."""
     ((text,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
     tree: dict[str, Any] = json.loads(text)
     if tree.get("error"):
@@ -213,12 +213,12 @@ def tree_of(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
 
 
 def _named(tree: dict[str, Any]) -> set[str]:
-    """The names of relations in a checked tree, folded."""
+    """Return the folded names of relations in a checked tree."""
     return {node["table_name"].casefold() for node in objects(tree) if node.get("type") == "BASE_TABLE"}
 
 
 def _values(tree: dict[str, Any], headers: Sequence[Header]) -> tuple[Value, ...]:
-    """The parameters of a tree that are columns of relations of one row."""
+    """Return the parameters of a tree that stand for columns of one-row relations."""
     known = {
         value_name(each.name, place): (each, place)
         for each in headers
@@ -229,11 +229,11 @@ def _values(tree: dict[str, Any], headers: Sequence[Header]) -> tuple[Value, ...
     return tuple(Value(name, *known[name]) for name in dict.fromkeys(names) if name in known)
 
 
-# Connections, which are kept: each has one statement at a time, whose relations are gone before the next.
+# Pool of connections: each runs one statement at a time, whose relations are removed before the next.
 
 
 def opened() -> duckdb.DuckDBPyConnection:
-    """A new instance, locked."""
+    """Return a new locked instance."""
     import duckdb
 
     connection = duckdb.connect(":memory:", config=CONFIG)
@@ -244,15 +244,15 @@ def opened() -> duckdb.DuckDBPyConnection:
 
 MOST_KEPT = 2
 _idle: dict[int, deque[duckdb.DuckDBPyConnection]] = {}
-"""By process: a fork has none of its parent's. A deque needs no lock, which a fork could find held for ever."""
+"""Keyed by process: a fork uses none of its parent's. A deque needs no lock, which a fork could inherit locked."""
 
 
 def with_connection(
     work: Callable[[duckdb.DuckDBPyConnection], Made], handed: Sequence[str] = (), *, alone: bool = False
 ) -> Made:
-    """Work on a connection of its own, in a transaction that is rolled back: so its relations are gone before the next,
-    and those that were `handed` in by name are taken out again. The connection is kept if that could be done. alone:
-    the work makes no relation, and needs no transaction."""
+    """Run `work` on a pooled connection in a transaction that is rolled back, which removes its relations; relations
+    registered under the names `handed` are unregistered. The connection returns to the pool if all this succeeds.
+    alone: the work creates no relation, and needs no transaction."""
     idle = _idle.setdefault(os.getpid(), deque(maxlen=MOST_KEPT))
     try:
         connection = idle.pop()
@@ -263,7 +263,7 @@ def with_connection(
             connection.execute("BEGIN TRANSACTION")
         return work(connection)
     finally:
-        with suppress(Exception):  # whatever it is, another connection takes its place
+        with suppress(Exception):  # on any error, another connection takes its place
             if not alone:
                 connection.execute("ROLLBACK")
             for name in handed:
@@ -272,13 +272,13 @@ def with_connection(
 
 
 def interrupted(connection: duckdb.DuckDBPyConnection, seconds: float) -> AbstractContextManager[None]:
-    """Stops what takes too long."""
+    """Interrupt a statement that exceeds a time limit."""
     return within(seconds, connection.interrupt)
 
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """DuckDB's own refusals of a text, as ours. They are about the text: there was no row."""
+    """Convert DuckDB's errors about a text to refusals. They quote no cell, since there are no rows."""
     import duckdb
 
     try:
@@ -290,7 +290,7 @@ def _refusing() -> Iterator[None]:
     except duckdb.Error as error:
         message = _first_line(str(error))
         raise UnsupportedSQL(f"{OVER_ANSWERS} is not accepted by DuckDB, which runs it: {message}") from None
-    except KeyError as error:  # its tree is of another form than we know
+    except KeyError as error:  # the tree has an unknown form
         raise InternalError(f"DuckDB's tree has no {error}.", hint="Please report it.") from None
 
 

@@ -1,4 +1,4 @@
-"""Shown rows as columns: what goes into SQL over answers, and what comes out of it."""
+"""Released rows as columns: input and output of post-processing SQL."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SQL_TYPES = {
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a relation, before there are rows: names and types in order. `most` and `least`: how many rows
-    there can be; `ordered`: its rows stay in the order in which they are given, where nothing orders them anew; `wide`:
-    its columns of whole numbers of 128 bits; `digits`: those among them that other releases read as their digits."""
+    """The columns of a relation, before there are rows: names and types in order. `most` and `least`: bounds on the
+    number of rows; `ordered`: its rows keep their given order, unless they are sorted; `wide`: its 128-bit integer
+    columns; `digits`: those of them that other releases read as their digits."""
 
     name: str
     columns: tuple[tuple[str, Type], ...]
@@ -45,23 +45,23 @@ class Header:
     digits: frozenset[str] = frozenset()
 
     def sql_type(self, name: str, kind: Type) -> str:
-        """DuckDB's type of a column."""
+        """Return DuckDB's type of a column."""
         return "HUGEINT" if name in self.wide else SQL_TYPES[kind]
 
     def array(self, name: str, kind: Type, vector: Vector) -> Any:
-        """A column as DuckDB reads it; numbers beyond 64 bits are text. Raises OverflowError, as `array_of`."""
+        """Return a column as DuckDB reads it; numbers beyond 64 bits are text. Raises OverflowError, as `array_of`."""
         large = name in self.wide and vector.values.dtype == object
         return array_of(Type.TEXT if large else kind, vector)
 
     def cells(self, name: str, kind: Type, vector: Vector) -> list[Any]:
-        """A column's cells as Python has them. Raises OverflowError, as `array_of`."""
+        """Return a column's cells as Python values. Raises OverflowError, as `array_of`."""
         found: list[Any] = self.array(name, kind, vector).tolist()
         return [int(each) if name in self.wide and each is not None else each for each in found]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows that are shown: a name, type and vector for each column, all of one length."""
+    """Released rows: a name, type and vector for each column, all of one length."""
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
@@ -71,21 +71,21 @@ class Frame:
         return len(self.vectors[0]) if self.vectors else 0
 
     def widest(self) -> int:
-        """Characters of the longest text."""
+        """Return the number of characters of the longest text."""
         texts = [vector for kind, vector in zip(self.types, self.vectors, strict=True) if kind is Type.TEXT]
         return max((len(str(cell)) for vector in texts for cell in vector.values.tolist()), default=0)
 
 
 def no_rows(header: Header) -> Frame:
-    """A relation of no row."""
+    """Return an empty relation."""
     kinds = tuple(kind for _, kind in header.columns)
     vectors = tuple(Vector(np.zeros(0, dtype=DTYPES[kind])) for kind in kinds)
     return Frame(tuple(name for name, _ in header.columns), kinds, vectors)
 
 
 def array_of(kind: Type, vector: Vector) -> Any:
-    """A column as DuckDB reads it: NumPy's, masked where it is NULL; days and microseconds as integers. Raises
-    OverflowError for a whole number that no 64 bits hold."""
+    """Return a column as DuckDB reads it: a NumPy array, masked where NULL; days and microseconds as integers. Raises
+    OverflowError for an integer beyond 64 bits."""
     values, gone = vector.values, ~vector.where_valid()
     if kind is Type.TEXT:
         cells = [None if lost else str(cell) for cell, lost in zip(values.tolist(), gone.tolist(), strict=True)]
@@ -108,7 +108,7 @@ def _masked(values: Any, gone: Any) -> Any:
 
 
 def in_order(frame: Frame) -> bool:
-    """Whether the first column, of numbers, rises from row to row: then the rows are in order of all columns."""
+    """Return whether the first column, of numbers, is strictly increasing: then the rows are sorted by all columns."""
     kind, first = frame.types[0], frame.vectors[0]
     if kind is Type.TEXT or first.values.dtype == object or not first.where_valid().all():
         return False
@@ -133,7 +133,7 @@ _KINDS: dict[str, Type] = {
 
 
 def type_of(name: str, sql_type: str) -> Type:
-    """The type of an outermost column. Raises UnsupportedSQL for one that no column here has."""
+    """Return the type of an output column. Raises UnsupportedSQL for types that dpsql does not have."""
     kind = Type.REAL if sql_type.startswith("DECIMAL(") else _KINDS.get(sql_type)
     kind = Type.TEXT if kind is None and _NESTED.search(sql_type) else kind
     if kind is None:
@@ -149,12 +149,13 @@ _NESTED = re.compile(r"^(?:STRUCT|MAP)\(|\[[0-9]*\]$")
 
 
 def _json(cell: Any) -> str:
-    """A list, structure or map as JSON, as HISTOGRAM is shown."""
+    """Return a list, structure or map as JSON, in the form of HISTOGRAM."""
     return json.dumps(_plain_parts(cell), ensure_ascii=False, allow_nan=False)
 
 
 def _plain_parts(cell: Any) -> Any:
-    """The parts of a cell as JSON has them: what is no number, truth or text is its text, and no number is NULL."""
+    """Return a cell as JSON values: numbers, truth values and text as they are, NaN and infinities as NULL, other types
+    as their text."""
     if isinstance(cell, dict):
         return {str(name): _plain_parts(part) for name, part in cell.items()}
     if isinstance(cell, list | tuple):
@@ -165,7 +166,7 @@ def _plain_parts(cell: Any) -> Any:
 
 
 def vector_of_cells(kind: Type, cells: Sequence[Any]) -> Vector:
-    """Cells as DuckDB gives them, as a column of this type; NaN is NULL."""
+    """Return cells from DuckDB as a column of this type; NaN is NULL."""
     at_once = _at_once(kind, cells)
     if at_once is not None:
         return at_once
@@ -179,7 +180,7 @@ def vector_of_cells(kind: Type, cells: Sequence[Any]) -> Vector:
 
 
 def _at_once(kind: Type, cells: Sequence[Any]) -> Vector | None:
-    """Numbers that NumPy reads as they are; None of any others."""
+    """Return numbers that NumPy reads directly; None for other cells."""
     if kind is Type.REAL:
         reals = np.array(cells, dtype=np.float64)  # None is NaN
         valid = ~np.isnan(reals)

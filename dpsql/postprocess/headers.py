@@ -1,4 +1,4 @@
-"""The relations that SQL over answers may name, before there are rows: answers, and public tables."""
+"""Relations that post-processing SQL may name, before there are rows: answers, and public tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dpsql.postprocess.frames import Header
 from dpsql.schema.columns import TableSchema, Type
 
 UNSAID_ROWS = 1_000
-"""Rows that an answer of private groups is taken to have, until it is there."""
+"""Assumed rows of an answer of unknown groups, before it exists."""
 
 
 def header_of(step: ReleasePlan) -> Header:
-    """The answer of a release."""
+    """Return the header of a release's answer."""
     columns = tuple((each.name, each.type) for each in step.columns)
     most = UNSAID_ROWS if step.most is None else step.most
     wide = frozenset(each.name for each in step.columns if each.wide)
@@ -20,7 +20,7 @@ def header_of(step: ReleasePlan) -> Header:
 
 
 def public_header(name: str, schema: TableSchema) -> Header:
-    """A public table, without columns that have no operations here."""
+    """Return the header of a public table, without columns of types that have no operations."""
     columns = tuple(
         (each.name, Type.INTEGER if each.wide else each.type) for each in schema.columns if each.type is not Type.OTHER
     )
@@ -30,5 +30,5 @@ def public_header(name: str, schema: TableSchema) -> Header:
 
 
 def value_name(relation: str, place: int) -> str:
-    """The parameter that is a column of a relation of one row."""
+    """Return the name of the parameter for a column of a one-row relation."""
     return f"{relation}_{place}"

@@ -1,4 +1,4 @@
-"""Statements that pass columns of one relation on and do nothing else: their rows need no DuckDB."""
+"""Statements that only pass on columns of one relation: they are computed without DuckDB."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _PLAIN = re.compile(_SELECT)
 _SORTED = re.compile(rf"SELECT \* FROM \({_SELECT}\) AS __rows ORDER BY ALL")
 _VALUE = re.compile(r'SELECT (?:TRY_)?CAST\(\$(?P<name>\w+) AS \w+\) AS "[^"]+"')
 _SAME = (Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT)
-"""Types that come out of DuckDB as they go in."""
+"""Types that DuckDB returns unchanged."""
 
 
 @dataclass(frozen=True)
 class ColumnProjection:
-    """Columns of a relation, by their places. `sorted`: in order of these columns."""
+    """Columns of a relation, by their places. `sorted`: sorted by these columns."""
 
     header: Header
     places: tuple[int, ...]
     sorted: bool
 
     def rows(self, frame: Frame, names: tuple[str, ...]) -> Frame | None:
-        """The rows under these names; None where they have to be put in order. Raises OverflowError as `array_of`."""
+        """Return the rows under these names; None if they must be sorted. Raises OverflowError as `array_of`."""
         if len(frame) > 1 and not self._are_in_order(frame):
             return None
         columns = [self.header.columns[place] for place in self.places]
@@ -43,7 +43,7 @@ class ColumnProjection:
 
 
 def passing(sql: str, headers: Sequence[Header], values: dict[str, tuple[Header, int]]) -> ColumnProjection | None:
-    """What a text passes on; None where it does more. values: its parameters that are columns of one row."""
+    """Return the columns that a text passes on; None if it does more. values: its parameters for one-row columns."""
     value = _VALUE.fullmatch(sql)
     if value is not None and value["name"] in values:
         header, place = values[value["name"]]

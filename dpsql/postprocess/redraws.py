@@ -1,4 +1,4 @@
-"""SQL over answers in many runs at once: over noise that was drawn anew, and over the ends of intervals."""
+"""Post-processing SQL in many runs at once: over simulated noise, and over the ends of intervals."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 MOST_CELLS = 1_000_000
-"""Rows of answers, in all runs together."""
+"""Most rows of answers, in all runs together."""
 SECONDS = 2.0
 
 
 InRun = tuple[Header, Frame, NDArray[np.int64] | None]
-"""The rows of a relation, and the runs that they are of; None of what is the same in all."""
+"""The rows of a relation, and the run of each; None if the rows are the same in all runs."""
 
 
 def in_runs(
     sql: str, frames: Sequence[InRun], runs: int, shown: Frame, noisy: Sequence[int], *, params: Params
 ) -> dict[int, Floats] | None:
-    """The numbers of a statement, (runs, rows of the answer), NaN where there is none: of those of the columns `noisy`
-    that are numeric.
+    """Return the numeric columns among `noisy` of a statement's output, by place, as (runs, rows of the answer), NaN
+    for NULL.
 
-    shown: the answer, whose other columns are the same in all runs. None where these do not tell its rows apart, or it
-    is too large."""
+    shown: the answer, whose other columns are the same in all runs. None if these do not identify its rows, or if it is
+    too large."""
     cells = sum(len(frame) for _, frame, _ in frames)
     if not len(shown) or max(cells, len(shown) * runs) > MOST_CELLS:
         return None
@@ -56,9 +56,9 @@ def in_runs(
 
     try:
         drawn = with_connection(of)
-    except Exception:  # noqa: BLE001 - whatever it is, nothing is said then
+    except Exception:  # noqa: BLE001 - on any error there are no simulated intervals
         return None
-    if np.ma.getmaskarray(drawn[ROW]).any():  # a run has other rows
+    if np.ma.getmaskarray(drawn[ROW]).any():  # a run has different rows
         return None
     slots = np.asarray(drawn[RUN], dtype=np.int64) * len(shown) + np.asarray(drawn[ROW], dtype=np.int64)
     if len(slots) != runs * len(shown) or (np.bincount(slots, minlength=len(slots)) != 1).any():
@@ -75,14 +75,14 @@ SHOWN, ROW = "__shown", "__row"
 
 
 def _numbered(shown: Frame, known: Sequence[int]) -> tuple[Header, Frame]:
-    """What is known of the rows of the answer, with their numbers."""
+    """Return the known columns of the answer's rows, with row numbers."""
     names, types = (ROW, *(f"c{place}" for place in known)), (Type.INTEGER, *(shown.types[place] for place in known))
     vectors = Vector(np.arange(len(shown))), *(shown.vectors[place] for place in known)
     return Header(SHOWN, tuple(zip(names, types, strict=True)), len(shown), ordered=True), Frame(names, types, vectors)
 
 
 def _matched(sql: str, shown: Frame, known: Sequence[int], numbers: Sequence[int]) -> str:
-    """Of each row in each run: the run, the number of the answer's row that it is, and its numbers."""
+    """Return SQL that yields, for each row in each run: the run, the number of the matching row, and its numbers."""
     names = ", ".join([quoted(RUN), *(f"c{place}" for place in range(len(shown.names)))])
     same = " AND ".join([f"s.c{place} IS NOT DISTINCT FROM r.c{place}" for place in known] or ["TRUE"])
     values = "".join(f", CAST(r.c{place} AS DOUBLE) AS c{place}" for place in numbers)
@@ -90,7 +90,7 @@ def _matched(sql: str, shown: Frame, known: Sequence[int], numbers: Sequence[int
 
 
 def _with_runs(header: Header, frame: Frame, of_run: NDArray[np.int64]) -> tuple[Header, Frame]:
-    """The rows with the runs that they are of. In which order they come tells nothing: what depends on it is rough."""
+    """Return the rows with their runs. Their order is arbitrary: results that depend on the order are inaccurate."""
     types = tuple((name, kind) for name, kind in zip(frame.names, frame.types, strict=True))
     longer = Header(header.name, ((RUN, Type.INTEGER), *types), header.most, ordered=True)
     return longer, Frame((RUN, *frame.names), (Type.INTEGER, *frame.types), (Vector(of_run), *frame.vectors))

@@ -1,4 +1,4 @@
-"""Relations of shown rows in DuckDB: as the arrays that they are, as constants of the text, or as tables."""
+"""Relations of released rows in DuckDB: as registered arrays, as constants in the text, or as tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READ = {Type.DATE: "DATE '1970-01-01' + {}::INTEGER", Type.TIMESTAMP: "make_tim
 
 
 def fill(connection: duckdb.DuckDBPyConnection, header: Header, frame: Frame) -> None:
-    """A table of the frame's rows: in order of all columns, NULL last, or in their own."""
+    """Create a table of the frame's rows: sorted by all columns, NULL last, or in their own order."""
     if not len(frame):
         connection.execute(created(header))
         return
@@ -47,8 +47,8 @@ _PLAIN = (Type.INTEGER, Type.REAL, Type.BOOLEAN)
 
 
 def as_they_are(header: Header, frame: Frame) -> bool:
-    """Whether DuckDB reads the arrays of a frame as the columns that they are, in the order that they have: then no
-    table is made of them."""
+    """Return whether DuckDB reads the arrays of a frame directly as its columns, in their order: then no table is
+    created."""
     return _all_plain(header) and len(frame) > 1 and (header.ordered or in_order(frame))
 
 
@@ -57,8 +57,8 @@ def _all_plain(header: Header) -> bool:
 
 
 def in_text(sql: str, headers: Sequence[Header], frames: Mapping[str, Frame]) -> tuple[str, tuple[Header, ...]]:
-    """The text with relations of one row said in it, as CTEs of constants, and the other relations. That is faster than
-    to make tables, and to read them."""
+    """Return the text with one-row relations inlined as CTEs of constants, and the other relations. This is faster than
+    creating and reading tables."""
     said = {each.name: _constants(each, frames[each.name]) for each in headers if len(frames[each.name]) == 1}
     told = {name: constants for name, constants in said.items() if constants is not None}
     rest = tuple(each for each in headers if each.name not in told)
@@ -70,7 +70,7 @@ def in_text(sql: str, headers: Sequence[Header], frames: Mapping[str, Frame]) ->
 
 
 def _constants(header: Header, frame: Frame) -> str | None:
-    """One row as text that says each cell exactly; None of a text that none says."""
+    """Return a row as SQL that reproduces each cell exactly; None for a text that SQL cannot express."""
     items = []
     for (name, kind), vector in zip(header.columns, frame.vectors, strict=True):
         (cell,) = header.cells(name, kind, vector)
@@ -88,5 +88,5 @@ def arrays_of(header: Header, frame: Frame) -> dict[str, Any]:
 
 
 def quoted(name: str) -> str:
-    """A name as DuckDB reads it."""
+    """Quote a name for DuckDB."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,5 +1,5 @@
-"""Sub-queries that stand for one value, and are known by their text to have several rows: DuckDB would find that out
-when the answers are paid for."""
+"""Scalar sub-queries that have several rows by their text: DuckDB would fail on them only after the answers are
+charged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Tree = dict[str, Any]
 
 
 def check_single(tree: Tree, least: Mapping[str, int]) -> None:
-    """Refuse a value that is one of several rows. least: rows that each relation has, by folded name. Raises
-    UnsupportedSQL."""
+    """Refuse a scalar sub-query with several rows. least: the rows that each relation has at least, by folded name.
+    Raises UnsupportedSQL."""
     for statement in tree["statements"]:
         _check(statement["node"], dict(least))
 
@@ -40,7 +40,7 @@ def _check(node: Any, least: dict[str, int]) -> None:
 
 
 def _rows(node: Tree, least: Mapping[str, int]) -> int:
-    """How many rows a query has at least: as its FROM where nothing takes rows away, else 0."""
+    """Return a lower bound on the rows of a query: those of its FROM if nothing removes rows, else 0."""
     if node["type"] != "SELECT_NODE":
         return 0
     clauses = ("where_clause", "having", "qualify", "group_expressions", "sample")

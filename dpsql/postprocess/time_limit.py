@@ -1,5 +1,5 @@
-"""A limit of time for what runs in DuckDB. One thread sees to all of them: to begin one for each statement, and to wait
-until it runs, takes longer than many a statement."""
+"""Time limit for DuckDB statements. One thread watches all of them: starting a thread for each and waiting until it
+runs would take longer than many statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Interrupt = Callable[[], None]
 
 
 class _Watch:
-    """The statements that run, each with the time at which it is interrupted."""
+    """The running statements, each with its deadline."""
 
     def __init__(self) -> None:
         self._change = threading.Condition()
@@ -28,7 +28,7 @@ class _Watch:
                 self._change.notify()
 
     def end(self, statement: object) -> None:
-        """Whoever is behind this is not interrupted any more."""
+        """Remove a statement: it is not interrupted after this returns."""
         with self._change:
             self._running.pop(statement, None)
 
@@ -39,20 +39,20 @@ class _Watch:
                 for statement, (deadline, interrupt) in list(self._running.items()):
                     if deadline <= now:
                         del self._running[statement]
-                        with suppress(Exception):  # the limits of all others depend on this thread
-                            interrupt()  # while nobody can end it, so that it is this statement that is stopped
+                        with suppress(Exception):  # this thread must survive to enforce the other limits
+                            interrupt()  # under the lock: only the statement that is registered can be stopped
                 self._wakes = min((deadline for deadline, _ in self._running.values()), default=float("inf"))
                 left = self._wakes - time.monotonic()
                 self._change.wait(None if self._wakes == float("inf") else max(left, 0.0))
 
 
 _watches: dict[int, _Watch] = {}
-"""By process: a fork has no thread of its parent's, and may find a lock held for ever."""
+"""Keyed by process: a fork has no threads of its parent, and may inherit a locked lock."""
 
 
 @contextmanager
 def within(seconds: float, interrupt: Interrupt) -> Iterator[None]:
-    """Calls `interrupt` from another thread where what stands inside takes longer."""
+    """Call `interrupt` from another thread if the block takes longer."""
     watch, statement = _of_process(), object()
     watch.begin(statement, time.monotonic() + seconds, interrupt)
     try:

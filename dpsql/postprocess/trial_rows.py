@@ -1,5 +1,5 @@
-"""Rows that are made up to try SQL over answers before anything is charged. SQL that fails on all of them, among them a
-row of NULLs, fails because of its own constants, such as `LAG(n, 1, 'none')` of a number."""
+"""Synthetic rows for trying post-processing SQL before anything is charged. SQL that fails on all of them, including a
+row of NULLs, fails because of its constants, such as `LAG(n, 1, 'none')` for a number."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CELLS: dict[Type, tuple[Any, ...]] = {
     Type.TIMESTAMP: (19723 * 86_400_000_000, 0, 60, 1),  # microseconds since 1970
 }
 _TRIALS = 1 + len(_CELLS[Type.INTEGER])
-"""The last one is of NULLs."""
+"""Number of trials; the last one uses NULLs."""
 
 
 def constant_failure(headers: Sequence[Header], attempt: Callable[[Mapping[str, Frame]], None]) -> Exception | None:
-    """The error of SQL that fails on each row that is made up for its relations; None where one of them passes.
+    """Return the error of SQL that fails on each synthetic row of its relations; None if it succeeds on one.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def constant_failure(headers: Sequence[Header], attempt: Callable[[Mapping[str, 
 
     Returns
     -------
-    The error on rows of NULLs, which can quote constants of the SQL alone."""
+    The error on rows of NULLs, which can quote only constants of the SQL."""
     import duckdb
 
     failed: duckdb.Error | None = None
@@ -42,7 +42,7 @@ def constant_failure(headers: Sequence[Header], attempt: Callable[[Mapping[str, 
         try:
             attempt({header.name: _one_row(header, trial) for header in headers})
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
-            return None  # limits of their own hold for the rows that there will be
+            return None  # actual rows have their own limits
         except duckdb.Error as error:
             failed = error
         else:

@@ -1,10 +1,11 @@
-"""How much a statement can make, by its text: rows of each relation, and the size of a value in them.
+"""Upper bounds on a statement's work, from its text: rows of each relation, and the size of their values.
 
-DuckDB's limits of time and memory do not stop every function, so what is large by its text is refused. `most rows` of a
-query is the product over what stands in its FROM, the sum over UNION; `width` of a value, in characters or elements,
-follows from its parts: a sum over arguments, a product where one says how often another is taken. Names are not
-resolved: a column is as wide as the widest value of the relations that its SELECT reads. Both are upper bounds as long
-as cells are at most `CELL` wide; a statement is small if they are, and those of its parts.
+DuckDB's limits of time and memory do not stop every function, so statements with large bounds are refused. The rows of
+a query are at most the product over the relations in its FROM, and the sum over UNION. The `width` of a value, in
+characters or elements, is bounded by its parts: a sum over arguments, or a product if one argument says how often
+another is repeated. Names are not resolved: a column is as wide as the widest value of the relations that its SELECT
+reads. Both bounds hold if cells are at most `CELL` wide; a statement is accepted if its own bounds and those of its
+parts are small.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from typing import Any, NoReturn
 from dpsql.errors import UnsupportedSQL
 
 MOST_ROWS = 10**7
-"""Rows that a relation may have on the way, by the sizes of what it is made of."""
+"""Most rows of an intermediate relation, by the sizes of its inputs."""
 MOST_SERIES = 10**6
-"""Numbers of one generate_series or range."""
+"""Most numbers of one generate_series or range."""
 MOST_WIDTH = 10**6
-"""Characters or elements of a value."""
+"""Most characters or elements of a value."""
 MOST_MADE = 10_000
-"""Characters of a text that repeat, lpad or rpad makes."""
+"""Most characters of a text from repeat, lpad or rpad."""
 CELL = 100
 MOST_WORK = 10**8
-"""Characters or elements of all values together that one call makes, where each is wider than ten cells and than what
-it is made of. DuckDB sees an interrupt between blocks of rows alone."""
+"""Most characters or elements in all values of one call, if each is wider than ten cells and than its inputs. DuckDB
+checks for interrupts only between blocks of rows."""
 
 Tree = dict[str, Any]
 Size = tuple[int, int]
@@ -38,7 +39,7 @@ _REPLACING = {"replace", "regexp_replace", "translate", "overlay"}
 _FILTERING = {"list_filter", "array_filter", "filter"}
 _MAPPING = {"list_transform", "array_transform", "list_apply", "array_apply", "apply"} | _FILTERING
 _WIDENING = {"bin": 32, "to_binary": 32, "hex": 8, "to_hex": 8, "to_base64": 6, "base64": 6}
-"""Characters that are made of one, which has up to four bytes; of a number 64."""
+"""Output characters for each input character, which has up to four bytes; 64 for a number."""
 _SUMMING = {
     "+",
     "-",
@@ -57,7 +58,7 @@ _SUMMING = {
     "upper",
     "lower",
 }
-"""What makes a value no wider than its arguments together."""
+"""Functions whose value is no wider than their arguments together."""
 _PLAIN = {
     "FUNCTION",
     "COLUMN_REF",
@@ -75,23 +76,23 @@ PLACES = {
     "printf": re.compile(r"%%|%[-+ 0#,]*[0-9]{0,2}(?:\.[0-9]{1,2})?[dsfgexXo]"),
     "format": re.compile(r"\{\{|\}\}|\{[0-9]?(?::[<>^]?[-+ ]?#?0?[0-9]{0,2},?(?:\.[0-9]{1,2})?[dsfgexXo]?)?\}"),
 }
-"""Places of values in a format, of at most 99 characters and 99 digits."""
+"""Placeholders of a format, of at most 99 characters and 99 digits."""
 SIGNS = {"printf": "%", "format": "{}"}
 MOST_OF_BAR = 1_000
-"""Characters that BAR makes at most."""
+"""Most characters that BAR makes."""
 _GATHERING = {"array_agg", "list", "string_agg", "group_concat", "listagg", "histogram"}
 _FIXED = {"md5", "sha1", "sha256", "count", "count_star", "length", "len", "typeof", "hash"}
 
 
 def check_work(tree: Tree, rows: Mapping[str, int], widest: int = CELL) -> None:
-    """Refuse a statement that could make too much. rows: of each frame, by folded name; widest: the characters of their
-    widest cell. Raises UnsupportedSQL."""
+    """Refuse a statement whose work bounds are too large. rows: of each frame, by folded name; widest: the characters
+    of their widest cell. Raises UnsupportedSQL."""
     for statement in tree["statements"]:
         _Work({name: (size, max(CELL, widest)) for name, size in rows.items()}).query(statement["node"])
 
 
 class _Work:
-    """The sizes of what the names in sight stand for."""
+    """Size bounds, given the sizes of the relations in scope."""
 
     def __init__(self, sizes: Mapping[str, Size]) -> None:
         self.sizes = dict(sizes)
@@ -118,7 +119,7 @@ class _Work:
         return _checked(rows * sets * self.unnested(node["select_list"], (rows, width)), wide)
 
     def unnested(self, items: Any, size: Size) -> int:
-        """How many rows UNNEST in the SELECT list makes of one."""
+        """Return how many rows UNNEST in the SELECT list makes from one."""
         calls = [each for each in _functions(items) if each["function_name"].casefold() == "unnest"]
         times = 1
         for each in calls:
@@ -158,7 +159,7 @@ class _Work:
         raise UnsupportedSQL(f"{kind[:40]} is not supported in SQL over answers.")
 
     def width(self, node: Any, size: Size) -> int:
-        """How wide a value can be, of rows of this size; of several, all together."""
+        """Return the width of an expression over rows of this size; the sum for several expressions."""
         if isinstance(node, list):
             return min(MOST_WIDTH + 1, sum(self.width(each, size) for each in node))
         if not isinstance(node, dict):
@@ -179,10 +180,10 @@ class _Work:
         return _checked(1, self.width([each for key, each in node.items() if key != "type_expr"], size))[1]
 
     def call(self, node: Tree, size: Size) -> int:
-        """The width of what a function makes, where all of it together is not too much."""
+        """Return the width of a call, after checking the total over all rows."""
         wide = self.made(node, size)
         names = {node["function_name"], *(each["function_name"] for each in _functions(node))}
-        gathered = not _GATHERING.isdisjoint(name.casefold() for name in names)  # rows are counted in its width already
+        gathered = not _GATHERING.isdisjoint(name.casefold() for name in names)  # its width already includes the rows
         if wide > max(10 * CELL, size[1]) and not gathered and size[0] * wide > MOST_WORK:
             raise UnsupportedSQL(
                 f"SQL over answers may make {MOST_WORK:,} characters or elements by one function, and "
@@ -208,7 +209,7 @@ class _Work:
         if name in _REPLACING:
             return _checked(1, (widths[0] + 1) * max(1, *widths[1:]))[1]
         if name in _MAPPING:
-            # What a filter's lambda looks at for each element costs as much as what a transformation makes.
+            # A filter's lambda costs as much for each element as that of a transformation.
             return _checked(1, widths[0] * self.per_element(arguments[1], (size[0], max(size[1], widths[0]))))[1]
         if name in _FORMATTING:
             return _checked(1, _formatted(name, arguments, sum(widths)))[1]
@@ -222,10 +223,10 @@ class _Work:
         return 1 if name in _FIXED else _checked(1, sum(widths))[1]
 
     def per_element(self, body: Any, size: Size) -> int:
-        """How wide what a lambda makes is, for each character or element of the list that it goes over.
+        """Return the width of a lambda's value, for each character or element of its list.
 
-        A sum of constants and of the element, each at most so often as it is written, is no wider than these together:
-        over all elements that is at most the width of the list times the number of terms."""
+        A sum of constants and the element is no wider than its terms together: over all elements that is at most the
+        width of the list times the number of terms."""
         lhs = body.get("lhs") if isinstance(body, dict) else None
         name = lhs.get("column_names") if isinstance(lhs, dict) else None
         parts = _within(body["expr"]) if name else []
@@ -237,8 +238,8 @@ class _Work:
 
 
 def _formatted(name: str, arguments: Sequence[Any], width: int) -> int:
-    """Characters that PRINTF and FORMAT make at most. Raises UnsupportedSQL for a format whose size the text does not
-    say."""
+    """Return the most characters that PRINTF or FORMAT makes. Raises UnsupportedSQL for a format whose size is not
+    known from the text."""
     literal = (arguments[0].get("literal") or {}) if isinstance(arguments[0], dict) else {}
     text = str(literal.get("text", "")) if literal.get("kind") == "STRING" else None
     places = None if text is None else PLACES[name].sub("", text)
@@ -251,7 +252,7 @@ def _formatted(name: str, arguments: Sequence[Any], width: int) -> int:
 
 
 def _check_bar(arguments: Sequence[Any]) -> None:
-    """Refuse a width of BAR that is no constant, or too large."""
+    """Refuse a width of BAR that is not constant, or too large."""
     width = whole_constant(arguments[3]) if len(arguments) == 4 else 0
     if width is None or not 0 <= width <= MOST_OF_BAR:
         raise UnsupportedSQL(
@@ -260,7 +261,7 @@ def _check_bar(arguments: Sequence[Any]) -> None:
 
 
 def _within(node: Any) -> list[Tree]:
-    """The objects of an expression."""
+    """Return the objects of an expression."""
     if isinstance(node, list):
         return [each for part in node for each in _within(part)]
     return [node, *(each for part in node.values() for each in _within(part))] if isinstance(node, dict) else []
@@ -271,7 +272,7 @@ def argument_of(node: Any) -> Any:
 
 
 def _functions(node: Any) -> list[Tree]:
-    """The calls of an expression, those of its sub-queries apart."""
+    """Return the calls of an expression, excluding those in its sub-queries."""
     if isinstance(node, list):
         return [each for part in node for each in _functions(part)]
     if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
@@ -281,7 +282,7 @@ def _functions(node: Any) -> list[Tree]:
 
 
 def _series(node: Tree) -> int:
-    """How many values a series has. Raises UnsupportedSQL where that is not said by constants, or too many."""
+    """Return the number of values of a series. Raises UnsupportedSQL if it is not constant, or too large."""
     name = node["function_name"].upper()
     ends = [whole_constant(argument_of(each)) for each in node["arguments"]]
     if any(each is None for each in ends) or not ends:
@@ -304,7 +305,7 @@ def _refuse_series(name: str) -> NoReturn:
 
 
 def whole_constant(node: Any) -> int | None:
-    """A whole number that stands in the text."""
+    """Return an integer constant of the text; None for other nodes."""
     if not isinstance(node, dict):
         return None
     if node.get("class") == "FUNCTION" and node["function_name"] == "-" and len(node["arguments"]) == 1:

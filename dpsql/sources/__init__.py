@@ -1,1 +1,1 @@
-"""Frames and files as columns."""
+"""Data sources: frames and files as columns."""

@@ -1,7 +1,7 @@
-"""Tables of Arrow and of Polars as frames, column by column, with the types that they have there.
+"""Arrow and Polars tables as frames, column by column, with their own types.
 
-What is there already is taken as it is: no cell is looked at. What can be read once only, a reader of batches or a lazy
-query, is run when the table is opened, and its result is the table: what the query does before that is the owner's.
+Columns are taken without looking at cells. One-shot sources, such as readers of batches and lazy queries, are run when
+the table is opened, and their result is the table: what the query does is the owner's responsibility.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dpsql.errors import InvalidSchema
 
 
 def framed(source: object) -> object:
-    """The source as a DataFrame where it is a table of Arrow or Polars; else itself. Raises InvalidSchema for what
-    cannot be brought to Arrow."""
+    """Return an Arrow or Polars table as a DataFrame, and any other source unchanged. Raises InvalidSchema if a table
+    cannot be converted to Arrow."""
     for library, frame_of in (("polars", _of_polars), ("pyarrow", _of_arrow)):
-        module = sys.modules.get(library)  # nothing can be of a library that is not there yet
+        module = sys.modules.get(library)  # objects of a library exist only if it is loaded
         found = None if module is None else frame_of(module, source)
         if found is not None:
             return found
@@ -43,16 +43,16 @@ def _of_polars(polars: Any, source: object) -> pd.DataFrame | None:
 
 
 def _has_type(column: Any) -> bool:
-    """Whether Arrow has the type of a column without rows."""
+    """Return whether Arrow has the type of a column without rows."""
     try:
         column.to_arrow()
-    except Exception:  # noqa: BLE001 - whatever Polars says of it
+    except Exception:  # noqa: BLE001 - any error of Polars
         return False
     return True
 
 
 def needs_arrow(what: str) -> Any:
-    """The library pyarrow. Raises InvalidSchema where it is not installed: `what` is read by way of it."""
+    """Return the library pyarrow. Raises InvalidSchema, which names `what` needs it, if it is not installed."""
     try:
         import pyarrow  # type: ignore[import-untyped]
     except ImportError:
@@ -75,7 +75,7 @@ def _of_arrow(arrow: Any, source: Any) -> pd.DataFrame | None:
 
 
 def _plain(arrow: Any, column: Any) -> Any:
-    """The cells in the one of the ways in which Arrow holds such cells that pandas reads."""
+    """Convert the cells to a representation of Arrow that pandas reads."""
     kind = column.type
     if kind == arrow.string_view():
         return column.cast(arrow.large_string())
@@ -89,7 +89,7 @@ def _plain(arrow: Any, column: Any) -> Any:
 
 
 _were_read: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Readers of batches: one gives its rows once, and none a second time."""
+"""Consumed readers of batches: a reader yields its rows only once."""
 
 
 def _read(reader: Any) -> Any:
@@ -103,10 +103,10 @@ def _read(reader: Any) -> Any:
 
 
 def run(program: Callable[[], Any], name: str) -> Any:
-    """What a program of the owner's gives. What it says where it fails may quote cells: no word of it is passed on.
-    Raises InvalidSchema."""
+    """Return the result of an owner's program. Its error messages may quote cells and are not passed on. Raises
+    InvalidSchema."""
     try:
         return program()
-    except Exception as error:  # noqa: BLE001 - of a library's own kinds
+    except Exception as error:  # noqa: BLE001 - libraries have their own exceptions
         failed = type(error).__name__
     raise InvalidSchema(f"{name} cannot be read ({failed}).", hint="It is run once, when the table is opened: run it.")

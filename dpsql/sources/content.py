@@ -1,7 +1,7 @@
-"""A version that is taken from what files hold: whoever has not the key cannot tell one content from another.
+"""Content-based versions of files, keyed: without the key, contents cannot be compared with versions.
 
-A plain hash would do for telling whether a file has changed. But versions are part of keys of questions, which stand in
-ledgers, and who knows all rows but one could try candidates for that one against it; not so without the key.
+A plain hash would suffice to detect changes. But versions are part of query keys in ledgers: an attacker who knows all
+rows but one could test candidates for that row against a plain hash. The key prevents this.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dpsql.sources.files import BROKEN, broken
 
 
 def content_of(key: bytes, files: Iterable[Path], more: str = "") -> str:
-    """The HMAC (RFC 2104, of SHA-256) of files by their names and bytes, in order, and of `more`: 64 hexadecimal
-    digits. A text is written with its length and a file as its SHA-256, so that no two lists are alike. Raises
-    InvalidSchema."""
+    """Return the HMAC (RFC 2104, with SHA-256) of files by their names and bytes, in order, and of `more`: 64
+    hexadecimal digits. Texts are prefixed by their length and files replaced by their SHA-256, so that distinct lists
+    have distinct encodings. Raises InvalidSchema."""
     digest = hmac.new(key, _piece(more), digestmod=hashlib.sha256)
     for file in files:
         digest.update(_piece(file.name))

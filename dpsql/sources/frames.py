@@ -1,5 +1,4 @@
-"""Frames and files: what columns they have (from dtypes alone, no row is read), and text files read by declared
-types."""
+"""Columns of frames (from dtypes only, without reading rows) and of files, and text files read by declared types."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def stored_columns(frame: pd.DataFrame) -> list[StoredColumn]:
-    """Names, types and nullability by dtype. dtypes count as public: one NULL turns an int64 column into float64,
-    so declare types where even that must not show. Raises InvalidSchema for names that are not text."""
+    """Return names, types and nullability by dtype. dtypes count as public: a single NULL turns an int64 column into
+    float64, so declare types if even that must stay private. Raises InvalidSchema for names that are not text."""
     for name in frame.columns:
         if not isinstance(name, str):
             raise InvalidSchema(f"column names must be text, got {name!r}.", hint="Rename it: df.rename(columns=str).")
@@ -43,7 +42,7 @@ def _stored(name: str, dtype: object) -> StoredColumn:
 
 def _width(dtype: object) -> int:
     values = str(dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype)
-    return width_of(values.partition(", indices=")[0])  # of a dictionary
+    return width_of(values.partition(", indices=")[0])  # for a dictionary type
 
 
 def _storage(dtype: object, kind: Type) -> str:
@@ -54,8 +53,8 @@ def _storage(dtype: object, kind: Type) -> str:
 
 
 def has_labels(dtype: object) -> bool:
-    """Whether the categories of a dtype are intervals (of pd.cut), periods or time spans: values that have no type
-    here, and are read as the texts that pandas shows of them."""
+    """Return whether the categories of a dtype are intervals (of pd.cut), periods or time spans. dpsql has no types for
+    these values, and reads them as the texts that pandas shows."""
     if not isinstance(dtype, pd.CategoricalDtype):
         return False
     values = dtype.categories.dtype
@@ -63,11 +62,11 @@ def has_labels(dtype: object) -> bool:
 
 
 CATEGORIES = "categories"
-"""In place of a list of keys: the categories of the column's dtype, which the caller declares public by saying so."""
+"""Stands for a list of keys: the categories of the column's dtype, which the caller thereby declares public."""
 
 
 def with_categories(keys: Any, frame: object) -> Any:
-    """Declared keys, with the categories of a column's dtype where its keys are "categories". No row is read. Raises
+    """Return declared keys, with the categories of a column's dtype for keys "categories". No row is read. Raises
     InvalidSchema for a column of another dtype."""
     if not isinstance(keys, Mapping) or not any(isinstance(each, str) and each == CATEGORIES for each in keys.values()):
         return keys
@@ -109,7 +108,7 @@ _BY_ARROW_NAME = {
     "string_view": Type.TEXT,
     "date": Type.DATE,
     "timestamp": Type.TIMESTAMP,
-    "null": Type.TEXT,  # as a column of objects that are all None
+    "null": Type.TEXT,  # like a column of objects that are all None
 }
 
 
@@ -134,7 +133,7 @@ def _type_of(dtype: object) -> Type:
 
 
 def _arrow_type(stored: Any) -> Type:
-    """By the name of an Arrow type: "decimal128(10, 2)" is a decimal."""
+    """Return the type by the name of an Arrow type: "decimal128(10, 2)" is a decimal."""
     name = re.split("[^a-z_]", str(stored))[0]
     if str(stored) == ARROW_UUID:
         return Type.TEXT
@@ -146,10 +145,10 @@ def _arrow_type(stored: Any) -> Type:
 
 
 def _is_zone(name: str) -> bool:
-    """Whether a time zone is known here; Arrow takes any name for one."""
+    """Return whether a time zone is known; Arrow accepts any name."""
     try:
         pd.DatetimeTZDtype("us", name)
-    except Exception:  # noqa: BLE001 - of many kinds
+    except Exception:  # noqa: BLE001 - of various classes
         return False
     return True
 
@@ -159,14 +158,14 @@ def _can_hold_null(dtype: object) -> bool:
 
 
 def read_table(path: Path, declared: Declaration, form: TextFormat | None = None) -> tuple[pd.DataFrame, Declaration]:
-    """A file as a frame, or all files that a pattern names as one, and its declaration with the types that decide how
-    it was read.
+    """Read a file, or all files that match a pattern, as one frame. Returns also the declaration, with the types used
+    for reading.
 
-    A text file has no types of its own: its cells are text, cast by declared type; a column without a declared type is
-    what its bounds are (real numbers, dates or timestamps), without bounds text. So one odd cell changes nothing but
-    itself. Raises InvalidSchema.
+    Text files have no types: cells are text, cast by declared type. A column without declared type has the type of its
+    bounds (real numbers, dates or timestamps), or is text without bounds. Thus an odd cell affects only itself. Raises
+    InvalidSchema.
     """
-    from dpsql.sources.files import files_of  # frames need no reader of files
+    from dpsql.sources.files import files_of  # not needed for frames
 
     declaration = with_types_of_text(declared)
     files = files_of(path)
@@ -181,18 +180,18 @@ def read_table(path: Path, declared: Declaration, form: TextFormat | None = None
 
 
 def encodings_of(declared: Declaration) -> dict[str, str]:
-    """The encodings of columns in text files, by folded name, where they are not the file's."""
+    """Return the encodings of columns in text files, by folded name, that differ from the file's."""
     return {name.casefold(): each.encoding for name, each in declared.formats.items() if each.encoding}
 
 
 def with_types_of_text(declared: Declaration) -> Declaration:
-    """A declaration with the types by which text is read, where they are declared or follow from bounds."""
+    """Return a declaration with the types for reading text, declared or derived from bounds."""
     types = {name: _type_within(bounds) for name, bounds in declared.bounds.items()}
     return replace(declared, types={**types, **declared.types})
 
 
 def check_kind(path: Path) -> None:
-    """Raises InvalidSchema for a file that, by its name, nothing here can read."""
+    """Raise InvalidSchema for a file whose ending no reader supports."""
     from dpsql.schema.text_format import LINES_ENDINGS, PACKED_ENDINGS, TEXT_ENDINGS
     from dpsql.sources.files import kind_of
     from dpsql.sources.stored import DATABASE_ENDINGS, PARQUET_ENDINGS
@@ -243,7 +242,7 @@ def _read_file(path: Path, declared: Declaration, form: TextFormat | None) -> pd
 
 
 def _type_within(bounds: Pair | Within | str) -> Type:
-    """The type of values between two bounds."""
+    """Return the type of values between two bounds."""
     if isinstance(bounds, str) or not isinstance(bounds[-1], date):
         return Type.REAL
     return Type.TIMESTAMP if any(isinstance(each, datetime) for each in bounds) else Type.DATE

@@ -1,10 +1,10 @@
-"""Files of one JSON object a line, as columns of text. What a line gives is a function of its own bytes and the
-declared columns.
+"""Files with one JSON object a line, as columns of text. A line's cells depend only on its bytes and the declared
+columns.
 
-Only the byte 0x0A ends a line. A line that is no JSON object is a row of NULLs; so is an empty one. A column's cell is
-the text of the member that has its name: of a string what it says, of a number or a truth value as it is written; NULL
-where there is none, for null, for objects and arrays, and for text that is not Unicode. Of members of one name the last
-counts. No bytes are an error.
+Only the byte 0x0A ends a line. A line that is not a JSON object, such as an empty one, is a row of NULLs. A column's
+cell is the text of the member with its name: the content of a string, or a number or truth value as written. It is NULL
+for a missing member, null, objects, arrays, and text that is not Unicode. The last of several members of one name
+counts. No bytes cause an error.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ _WORDS = {True: "true", False: "false"}
 
 
 def read_json_lines(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """The rows of a file in columns of pandas' `str` with these names. Raises InvalidSchema for a file that cannot be
-    read, never for a row; its errors carry no other error."""
+    """Return the rows of a file in columns of pandas' `str` with these names. Raises InvalidSchema for a file that
+    cannot be read, never for a row; the exception is not chained."""
     read = _read(path, columns)
     if isinstance(read, InvalidSchema):
-        raise read  # here, where no other error is being handled that it would carry along
+        raise read  # outside of an except block, so that no other exception is attached
     return read
 
 
 def names_in(path: Path) -> list[str]:
-    """The names of members that any line has, in alphabetical order; those left out that no column can have. For an
-    owner's eyes: a name that one line alone has tells of that line. Raises InvalidSchema for a file that cannot be
-    read."""
+    """Return the names of members in any line that are valid as column names, sorted. For the owner only: a name may
+    occur in a single line and reveal it. Raises InvalidSchema for a file that cannot be read."""
     try:
         with opened(path) as file:
             names = {name for batch in _batches(file) for line in batch for name in _object(line)}
@@ -48,9 +47,9 @@ def names_in(path: Path) -> list[str]:
 
 
 def see_odd_lines(path: Path, columns: Sequence[str], see: Callable[[int, str | None, bool], None]) -> int:
-    """Show each line that is no JSON object, and each member of these names that no cell can be: by the line (from 1),
-    the member's name (None for a line) and whether the line is empty. Returns how many lines there are. For an owner's
-    eyes. Raises InvalidSchema for a file that cannot be read."""
+    """Report each line that is not a JSON object, and each named member that is not a valid cell: by the line (from 1),
+    the member's name (None for a line) and whether the line is empty. Returns the number of lines. For the owner only.
+    Raises InvalidSchema for a file that cannot be read."""
     lines = 0
     try:
         with opened(path) as file:
@@ -81,7 +80,7 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame | InvalidSchema:
 
 def _batches(file: BinaryIO) -> Iterator[list[bytes]]:
     lines, first = [], True
-    for line in file:  # binary files end lines at 0x0A alone
+    for line in file:  # binary files end lines only at 0x0A
         lines.append(line.removeprefix(_BYTE_ORDER_MARK) if first else line)
         first = False
         if len(lines) == _BATCH:
@@ -97,7 +96,7 @@ def _frame(lines: list[bytes], columns: Sequence[str]) -> pd.DataFrame:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """What a line says, by name; nothing where it is no object."""
+    """Return the members of a line by name; empty if it is not an object."""
     return _object_or_none(line) or {}
 
 
@@ -119,6 +118,6 @@ def _cell(value: object) -> str | None:
         return None
     try:
         value.encode("utf-8")
-    except UnicodeEncodeError:  # half of a pair of surrogates, or bytes that were not UTF-8
+    except UnicodeEncodeError:  # a lone surrogate, or bytes that were not UTF-8
         return None
     return value

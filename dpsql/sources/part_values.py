@@ -1,4 +1,4 @@
-"""What the names of files say of a column: for each file of a parted table one value of the column's declared type."""
+"""Column values in file names: for each file of a parted table one value of the column's declared type."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 def part_values(source: PartedFiles, schema: TableSchema) -> tuple[Key, ...]:
-    """The value of each file, dates as days. Raises InvalidSchema where the table has no such column, of text, whole
-    numbers or dates, or a name is no such value."""
+    """Return the value of each file, dates as days. Raises InvalidSchema if the table has no such column of text, whole
+    numbers or dates, or a name is not such a value."""
     column = schema.by_name.get(source.column.casefold())
     if column is None:
         near = did_you_mean(source.column, [each.name for each in schema.columns])

@@ -1,9 +1,9 @@
-"""Sources that are programs of their owner's: relations and connections of DuckDB, and datasets of Arrow.
+"""Sources that are programs of their owner: relations and connections of DuckDB, and datasets of Arrow.
 
-A relation is a query that would be run anew each time, with the macros, settings and views of its connection; a dataset
-may filter, and make columns of the names of folders. So each is run once, when the table is opened, and what it gives
-by way of Arrow is the table: what it does before that is the owner's. A dataset that is nothing but a list of Parquet
-files is that list.
+A relation is a query that is re-executed each time, with its connection's macros, settings and views; a dataset may
+filter rows, and make columns from names of folders. Therefore each is run once, when the table is opened, and its Arrow
+result is the table: what it does is the owner's responsibility. A dataset that is just a list of Parquet files is
+treated as that list.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dpsql.sources.stored import ExternalFrame, ParquetFiles, stamps_of
 
 
 def brought(source: object, table: object = None) -> object:
-    """What a relation, a dataset, or a table of a connection gives; any other source is itself.
+    """Return the result of a relation, a dataset, or a table of a connection; any other source unchanged.
 
-    table: the name of the connection's table or view. Raises InvalidSchema where there is none, or the program fails,
-    and InvalidArgument for a name that is of nothing."""
-    duckdb, datasets = sys.modules.get("duckdb"), sys.modules.get("pyarrow.dataset")  # no object without its library
+    table: the name of the connection's table or view. Raises InvalidSchema if it does not exist or the program fails,
+    and InvalidArgument for a table name with another source."""
+    duckdb, datasets = sys.modules.get("duckdb"), sys.modules.get("pyarrow.dataset")  # objects need a loaded library
     if duckdb is not None and isinstance(source, duckdb.DuckDBPyConnection):
         return _of_relation(_relation(source, table), f"table {table}")
     if table is not None:
@@ -38,7 +38,7 @@ def brought(source: object, table: object = None) -> object:
 
 
 def as_files(source: object) -> ParquetFiles | None:
-    """The source where it is a list of files."""
+    """Return the source if it is a list of files."""
     return source if isinstance(source, ParquetFiles) else None
 
 
@@ -48,8 +48,8 @@ def _of_relation(relation: Any, name: str) -> ExternalFrame:
 
 
 def _in_utc(arrow: Any, table: Any) -> Any:
-    """Of times with a zone the clock of UTC counts, as in files, and not that of the connection's zone, which may be
-    the machine's."""
+    """Convert times with a zone to UTC, as in files, rather than to the connection's zone, which may be the
+    machine's."""
     for place, field in enumerate(table.schema):
         if arrow.types.is_timestamp(field.type) and field.type.tz is not None:
             kind = arrow.timestamp(field.type.unit, "UTC")
@@ -58,9 +58,9 @@ def _in_utc(arrow: Any, table: Any) -> Any:
 
 
 def _run(program: Any, name: str) -> ExternalFrame:
-    """The rows that a program gives."""
+    """Return the rows that a program produces."""
     frame = run(lambda: framed(program()), name)
-    assert isinstance(frame, pd.DataFrame)  # as tables of Arrow are
+    assert isinstance(frame, pd.DataFrame)  # as Arrow tables become
     return ExternalFrame(frame, name)
 
 
@@ -68,8 +68,8 @@ def _run(program: Any, name: str) -> ExternalFrame:
 
 
 def _relation(connection: Any, table: object) -> Any:
-    """All rows of a table or view of the connection, by its whole name: a bare one that no table has would be looked up
-    among Python's variables."""
+    """Return all rows of a table or view of the connection, by its qualified name: DuckDB would look up an unknown bare
+    name among Python's variables."""
     if not isinstance(table, str) or not table:
         raise InvalidSchema("a connection has many tables: which one?", hint='Add table="orders".')
     failed, names = "", list[tuple[str, ...]]()
@@ -80,7 +80,7 @@ def _relation(connection: Any, table: object) -> Any:
         whole = _resolved(tuple(folded(table).split(".")), names, here)
         if whole is not None:
             return connection.sql("SELECT * FROM " + ".".join('"' + part.replace('"', '""') + '"' for part in whole))
-    except Exception as error:  # noqa: BLE001 - whatever DuckDB says
+    except Exception as error:  # noqa: BLE001 - any error of DuckDB
         failed = type(error).__name__
     if failed:
         raise InvalidSchema(f"the connection cannot be asked for its tables ({failed}).", hint="Is it closed?")
@@ -88,7 +88,7 @@ def _relation(connection: Any, table: object) -> Any:
 
 
 def _resolved(parts: tuple[str, ...], names: list[tuple[str, ...]], here: tuple[str, str]) -> tuple[str, ...] | None:
-    """The table of a name of one to three parts: a temporary one first, then of the connection's own schema."""
+    """Resolve a name of one to three parts: temporary tables first, then the connection's own schema."""
     database, schema = map(folded, here)
     wanted = {
         1: [("temp", "main", *parts), (database, schema, *parts)],
@@ -103,12 +103,12 @@ _SMALL = {ord(letter): letter.lower() for letter in ascii_uppercase}
 
 
 def folded(name: str) -> str:
-    """A name as DuckDB compares names: without regard to the case of A to Z, and of no other letters."""
+    """Fold a name as DuckDB compares names: ignoring the case of A to Z, but of no other letters."""
     return name.translate(_SMALL)
 
 
 def no_such_table(table: str, where: str, names: list[str]) -> str:
-    """What is said of a name that no table has."""
+    """Return the message for an unknown table name."""
     return f'no table "{table}" in {where}.{did_you_mean(table, names)}'
 
 
@@ -116,8 +116,8 @@ def no_such_table(table: str, where: str, names: list[str]) -> str:
 
 
 def _files(dataset: Any) -> ParquetFiles | None:
-    """The files of a dataset that is nothing but their rows: whole Parquet files of this machine, each with just the
-    dataset's columns; None for any other."""
+    """Return the files of a dataset that consists of their rows: whole local Parquet files, with exactly the dataset's
+    columns; None for any other."""
     from pyarrow.dataset import FileSystemDataset, ParquetFileFormat  # type: ignore[import-untyped]
     from pyarrow.fs import LocalFileSystem  # type: ignore[import-untyped]
 
@@ -130,7 +130,7 @@ def _files(dataset: Any) -> ParquetFiles | None:
     try:
         pieces = list(dataset.get_fragments())
         whole = all(_is_whole_file(each, dataset.schema) for each in pieces)
-    except Exception as error:  # noqa: BLE001 - whatever Arrow says of a file
+    except Exception as error:  # noqa: BLE001 - any error of Arrow
         failed = type(error).__name__
     if failed:
         raise InvalidSchema(f"files of a dataset cannot be read ({failed}).", hint="They are damaged, or gone.")
@@ -142,7 +142,7 @@ def _files(dataset: Any) -> ParquetFiles | None:
 
 
 def _is_whole_file(piece: Any, schema: Any) -> bool:
-    """Whether a piece of a dataset has all rows of its file, and no column that the file has not."""
+    """Return whether a fragment of a dataset has all rows of its file, and no other columns."""
     alike = piece.physical_schema.equals(schema, check_metadata=False)
     everything = str(piece.partition_expression) == "true" and piece.num_row_groups == piece.metadata.num_row_groups
     return bool(alike and everything)

@@ -1,8 +1,8 @@
-"""Tables that lie in files which an engine reads itself: Parquet, and the tables of DuckDB's databases; and those that
-were brought from elsewhere once, to be read by that engine.
+"""Stored tables that an engine reads itself: Parquet files, tables of DuckDB databases, and materialized external
+results.
 
-Of files here is only which they are; no byte of one is read. The list is made once, when a table is opened, and is held
-against what lies there before and after each run: files that change in between are no table.
+This module handles only the list of files; it reads no byte of them. The list is made when a table is opened, and
+compared with the files before and after each run: files that change in between are rejected.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 DATABASE_ENDINGS = (".duckdb", ".ddb")
 Stamp = tuple[int, ...]
 HERE = ()
-"""The stamps of rows that are held in this process, which no file can change."""
+"""Stamps of rows in this process's memory, which no file can change."""
 
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """The rows of one or more Parquet files of the same columns."""
+    """The rows of one or more Parquet files with the same columns."""
 
     files: tuple[Path, ...]
     can_drop_rows: ClassVar[bool] = False
-    """Whether a row that is stored can be no row of the table, because of its cells (`TableSchema.can_drop_rows`)."""
+    """Whether a stored row may be dropped from the table because of its cells (`TableSchema.can_drop_rows`)."""
 
     def __str__(self) -> str:
         return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
@@ -38,8 +38,8 @@ class ParquetFiles:
 
 @dataclass(frozen=True)
 class PartedFiles:
-    """As ParquetFiles, of which each holds the rows with one value of a column, which its name says: `values`, one for
-    each file, as written. A row with another value there is nobody's."""
+    """Parquet files that each hold the rows with one value of a column, given in the file's name: `values`, one for
+    each file, as written. Rows with another value belong to nobody."""
 
     files: tuple[Path, ...]
     column: str
@@ -52,7 +52,7 @@ class PartedFiles:
 
 @dataclass(frozen=True)
 class DatabaseTable:
-    """A table of a database of DuckDB in a file."""
+    """A table of a DuckDB database file."""
 
     file: Path
     table: str
@@ -68,7 +68,7 @@ class DatabaseTable:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ExternalFrame:
-    """What a program of the owner's gave, once: a DataFrame of Arrow's columns (`programs`). It changes no more."""
+    """The immutable result of an owner's program: a DataFrame of Arrow columns (`programs`)."""
 
     frame: pd.DataFrame
     name: str
@@ -82,17 +82,17 @@ StoredFiles = ParquetFiles | PartedFiles | DatabaseTable
 
 @dataclass(frozen=True)
 class Origin:
-    """The files that a table was read of, once, and what they were like before that."""
+    """The files from which a table was read once, and their stamps before that."""
 
     files: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
     table: str = ""
-    """Which one of a database; of text files the words that say which lines are rows, and in which encoding."""
+    """The table of a database; for text files, the settings that determine rows and encoding."""
     can_drop_rows: bool = False
 
 
 def unreadable(source: StoredFiles | Path) -> InvalidSchema:
-    """What is said of files that an engine cannot open: not its words, which can quote what they hold."""
+    """Return the error for files that an engine cannot open, without the engine's message, which can quote contents."""
     hint = "It is no such file, or is damaged."
     if isinstance(source, DatabaseTable) or (isinstance(source, Path) and source.suffix in DATABASE_ENDINGS):
         hint = "It is no database, is damaged, or is open for writing: while it is, nobody else can read it."
@@ -100,8 +100,8 @@ def unreadable(source: StoredFiles | Path) -> InvalidSchema:
 
 
 class SourceChanged(Exception):
-    """Files of a table are not those that were opened for a question; nothing is released. has_read: whether rows may
-    have been read."""
+    """A table's files changed since they were opened for a query; nothing is released. has_read: whether rows may have
+    been read."""
 
     def __init__(self, source: StoredFiles, *, has_read: bool = True) -> None:
         super().__init__(str(source))
@@ -110,7 +110,7 @@ class SourceChanged(Exception):
 
 
 class SourceClosed(Exception):
-    """Files of a table could not be opened, though they were there."""
+    """A table's files could not be opened although they exist."""
 
     def __init__(self, source: StoredFiles) -> None:
         super().__init__(str(source))
@@ -118,7 +118,7 @@ class SourceClosed(Exception):
 
 
 def stored_files(path: Path, table: str | None = None) -> StoredFiles | None:
-    """The table at a path; None where the path is of text. Raises InvalidSchema, InvalidArgument."""
+    """Return the table at a path; None for text files. Raises InvalidSchema, InvalidArgument."""
     ending = path.suffix.casefold()
     if ending in DATABASE_ENDINGS:
         if not isinstance(table, str) or not table:
@@ -144,13 +144,13 @@ _PART = re.compile(r"\{([^{}]+)\}")
 
 
 def has_parts(path: Path) -> bool:
-    """Whether a path names a column in braces, and so files that are parts."""
+    """Return whether a path names a column in braces, so that its files are parts."""
     return bool(_PART.search(str(path)))
 
 
 def parted_files(path: Path) -> PartedFiles | None:
-    """The files of a path with the name of a column in braces, each with what stands in its place; None for a path
-    without one, or of a file of that very name. Raises InvalidSchema."""
+    """Return the files of a path with a column name in braces, each with the text in its place; None for a path without
+    one, or if a file has that very name. Raises InvalidSchema."""
     marks = _PART.findall(str(path))
     if not marks or path.is_file():
         return None
@@ -169,12 +169,12 @@ def parted_files(path: Path) -> PartedFiles | None:
 
 
 def stamps_of_source(source: StoredFiles) -> tuple[Stamp, ...]:
-    """As `stamps_of`, of a source; of a database's log too, where there is one."""
+    """Return the stamps of a source's files, including a database's log, if there is one."""
     return stamps_of(files_in(source))
 
 
 def files_in(source: StoredFiles) -> tuple[Path, ...]:
-    """The files that hold a source: a database that was not closed has a log beside it."""
+    """Return the files that hold a source: a database that was not closed has a log beside it."""
     if not isinstance(source, DatabaseTable):
         return source.files
     log = source.file.with_name(f"{source.file.name}.wal")
@@ -182,8 +182,8 @@ def files_in(source: StoredFiles) -> tuple[Path, ...]:
 
 
 def stamps_of(files: tuple[Path, ...]) -> tuple[Stamp, ...]:
-    """What tells that a file is still the same: device, inode, size, and times of its last changes. Raises
-    InvalidSchema where one is not there."""
+    """Return the identity of files: device, inode, size, and times of the last changes. Raises InvalidSchema if one is
+    missing."""
     return tuple(map(_stamp, files))
 
 

@@ -1,14 +1,14 @@
-"""Text files as columns of text. What a line gives is a function of its own bytes, the owner's words and the header.
+"""Text files as columns of text. A line's cells depend only on its own bytes, the owner's settings and the header.
 
-So that one person's line moves nobody else's row. Only the byte 0x0A ends a record, and one 0x0D at a record's end is
-dropped. A field loses the spaces that it begins with. It is quoted if the quote is then its first byte: two quotes
-inside stand for one, and after the closing one only spaces may stand before the delimiter or the record's end. A record
-that breaks this, or has another number of fields than the header, is a row of NULLs; so is an empty line. An empty
-field is NULL, and so is one that is not UTF-8; a file in another encoding is made UTF-8 before. No bytes are an error.
+Hence one person's line affects no other row. Only the byte 0x0A ends a record, and one 0x0D at a record's end is
+dropped. Leading spaces of a field are dropped. A field is quoted if its first byte is then the quote: two quotes inside
+stand for one, and after the closing one only spaces may precede the delimiter or the record's end. A record that
+violates this, or has another number of fields than the header, is a row of NULLs; so is an empty line. An empty field
+is NULL, as is one that is not UTF-8; files in other encodings are converted first. No bytes cause an error.
 
-`record_at` is that rule. Blocks of lines go to pandas' parser, save for those lines that it could read otherwise: which
-ones is asked of each line's own bytes (`_plain`), and they are read singly. Both ways give the same cells, so neither
-shows.
+`record_at` implements this rule. Blocks of lines go to pandas' parser, except for lines that it might read differently:
+`_plain` recognizes these by their own bytes, and they are read singly. Both ways give the same cells, so the choice is
+unobservable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dpsql.sources.text_records import cell_of, record_at
 from dpsql.sources.transcoding import in_utf_8
 
 _BLOCK = 1 << 22
-"""Bytes that are read at once: the parser and its flags need some times as much, and fit a cache."""
+"""Bytes read at once: the parser and its flags need a multiple of this, and should fit a cache."""
 _LONGEST_HEADER = 1 << 24
 _LEAST_MORE = 1 << 16
 _Read = TypeVar("_Read")
@@ -50,8 +50,8 @@ _record, _cell = record_at, cell_of
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a record is made of: the delimiter and the quote, one byte each (no quote: none), and how many fields.
-    encodings: of some fields, by place, which are not in the file's."""
+    """Structure of a record: the delimiter and the quote, one byte each (empty: no quote), and the number of fields.
+    encodings: of fields, by place, that differ from the file's."""
 
     delimiter: bytes
     quote: bytes
@@ -61,29 +61,29 @@ class Grammar:
 
 
 def read_text(path: Path, form: TextFormat, encodings: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """The rows of a text file in columns of pandas' `str`, NULL for what is empty or cannot be read. encodings: of
-    columns, by folded name, that are not in the encoding of the file.
+    """Return the rows of a text file in columns of pandas' `str`, with NULL for empty or unreadable cells. encodings:
+    of columns, by folded name, that differ from the file's.
 
-    Raises InvalidSchema for a file that cannot be opened and a header that names no columns; never for a row. Its
-    errors carry no other error, which could hold bytes of the file.
+    Raises InvalidSchema for a file that cannot be opened and a header that names no columns, never for a row. The
+    exception is not chained, since another one could contain bytes of the file.
     """
     return read_open(path, form, lambda file: _frame(path, file, form, encodings or {}))
 
 
 def header_of(path: Path, form: TextFormat) -> list[str]:
-    """The names of a text file's columns, as `read_text` takes them; no row is kept. Raises InvalidSchema."""
+    """Return the column names of a text file, as in `read_text`, without reading rows. Raises InvalidSchema."""
     return read_open(path, form, lambda file: _header(path, _front_with_header(path, file, form), form)[0])
 
 
 def problem_at(path: Path, form: TextFormat) -> HeaderProblem | None:
-    """What is wrong with a file's header under a format, None where it names the columns. Raises InvalidSchema for a
+    """Return the problem of a file's header under a format; None if it names the columns. Raises InvalidSchema for a
     file that cannot be opened."""
     return read_open(path, form, lambda file: _names(path, _front_with_header(path, file, form), form)[2])
 
 
 def mended_format(path: Path, form: TextFormat) -> TextFormat:
-    """The format with all that a file's header shows to be missing, as refusals advise it; the caller has its owner
-    check that. Raises InvalidSchema where a header has to be mended by hand."""
+    """Return the format with all settings that the header shows to be missing, as refusals advise; the caller must have
+    the owner check them. Raises InvalidSchema if a header must be repaired by hand."""
     problem = problem_at(path, form)
     while problem is not None and problem.form is not None:
         form = problem.form
@@ -94,7 +94,7 @@ def mended_format(path: Path, form: TextFormat) -> TextFormat:
 
 
 def read_open(path: Path, form: TextFormat, read: Callable[[BinaryIO], _Read]) -> _Read:
-    """What a function makes of a file's bytes, in UTF-8. Raises InvalidSchema, which carries no other error."""
+    """Apply a function to a file's bytes in UTF-8. Raises InvalidSchema, not chained."""
     error: InvalidSchema
     try:
         with opened(path) as file:
@@ -104,11 +104,11 @@ def read_open(path: Path, form: TextFormat, read: Callable[[BinaryIO], _Read]) -
         error = refusal
     except BROKEN as failure:
         error = broken(path, failure)
-    raise error  # here, where no other error is being handled that it would carry along
+    raise error  # outside of an except block, so that no other exception is attached
 
 
 def _header(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], bytes]:
-    """The names of the columns, and what follows the header in the front of a file. Raises InvalidSchema."""
+    """Return the column names, and the bytes after the header in the front of a file. Raises InvalidSchema."""
     names, rest, problem = _names(path, front, form)
     if problem is not None:
         raise problem.refusal(path, form)
@@ -116,7 +116,7 @@ def _header(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], byte
 
 
 def _names(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], bytes, HeaderProblem | None]:
-    """As `_header`, with what is wrong with the header."""
+    """Return names and rest as `_header`, with the problem of the header."""
     if form.header is not None:
         return list(form.header), front, problem_of_names(form.header, None)
     signs = form.signs_of(path)
@@ -127,7 +127,7 @@ def _names(path: Path, front: bytes, form: TextFormat) -> tuple[list[str], bytes
 
 
 def _front_with_header(path: Path, file: BinaryIO, form: TextFormat) -> bytes:
-    """The front of a file that holds its header, and a byte behind it where there is one."""
+    """Return the front of a file with its header, and one more byte if there is one."""
     front = _after_skipped(file, form.skip)
     front += b"" if b"\n" in front else file.readline(_LONGEST_HEADER)
     signs = form.signs_of(path)
@@ -141,8 +141,8 @@ def _front_with_header(path: Path, file: BinaryIO, form: TextFormat) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What follows a header: blocks of whole lines, at least one, the names of their columns, and on which line they
-    begin (from 1)."""
+    """The part of a file after the header: blocks of whole lines, at least one, with the column names, and the number
+    of their first line (from 1)."""
 
     names: list[str]
     grammar: Grammar
@@ -151,7 +151,7 @@ class Body:
 
 
 def body_of(path: Path, file: BinaryIO, form: TextFormat, encodings: Mapping[str, str]) -> Body:
-    """The lines below the header of a file that is open. encodings: as of `read_text`. Raises InvalidSchema."""
+    """Return the lines after the header of an open file. encodings: as in `read_text`. Raises InvalidSchema."""
     delimiter, quote = form.signs_of(path)
     blocks = _blocks(file, None if form.multiline else _BLOCK, _after_skipped(file, form.skip))
     front = next(blocks, b"")
@@ -171,7 +171,7 @@ def _frame(path: Path, file: BinaryIO, form: TextFormat, encodings: Mapping[str,
 
 
 def _after_skipped(file: BinaryIO, lines: int) -> bytes:
-    """What was read, and is not left out, of a file's front: a byte order mark and so many lines are left out."""
+    """Skip a byte order mark and a number of lines; return the bytes that were read beyond."""
     front = file.read(len(_BYTE_ORDER_MARK))
     front = b"" if front == _BYTE_ORDER_MARK else front
     for _ in range(lines):
@@ -185,8 +185,8 @@ def _after_skipped(file: BinaryIO, lines: int) -> bytes:
 
 
 def _blocks(file: BinaryIO, size: int | None, front: bytes) -> Iterator[bytes]:
-    """The lines of a front and the rest of the file, some at a time, each with its line end; a last one that has none
-    gets it. No size: all at once."""
+    """Yield blocks of whole lines from a front and the rest of the file; a last line without line end gets one. No
+    size: all at once."""
     pieces = [front]
     while chunk := file.read(-1 if size is None else size):
         cut = chunk.rfind(b"\n") + 1
@@ -206,11 +206,11 @@ def _cells(fields: list[bytes] | None, grammar: Grammar) -> Cells:
 
 
 def _rows(block: bytes, grammar: Grammar) -> pd.DataFrame:
-    """The rows of whole lines."""
+    """Return the rows of whole lines."""
     block, starts, ends, plain = lines_in(block, grammar)
     odd = _odd_rows(block, starts, ends, plain, grammar)
     fast = _parsed(_lines(block, starts, ends, plain), int(plain.sum()), grammar)
-    if fast is None:  # the parser did not see the lines that it was given: then each is read singly
+    if fast is None:  # the parser found other lines than it was given: read each singly
         plain[:] = False
         odd, fast = _odd_rows(block, starts, ends, plain, grammar), _columns([], grammar.width)
     if not odd:
@@ -221,13 +221,13 @@ def _rows(block: bytes, grammar: Grammar) -> pd.DataFrame:
 
 
 def rows_of(block: bytes, grammar: Grammar) -> pd.DataFrame:
-    """The rows of whole lines, in columns by number."""
+    """Return the rows of whole lines, in numbered columns."""
     return _rows(block, grammar)
 
 
 def lines_in(block: bytes, grammar: Grammar) -> tuple[bytes, Lines, Lines, Flags]:
-    """Whole lines, ended by 0x0A alone: their bytes, where they begin and end, and which the parser reads as
-    `record_at` does."""
+    """Split a block into lines ended by 0x0A: return its bytes, where lines begin and end, and which of them the parser
+    reads as `record_at` does."""
     block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
     data = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(data == _LF)
@@ -236,8 +236,8 @@ def lines_in(block: bytes, grammar: Grammar) -> tuple[bytes, Lines, Lines, Flags
 
 
 def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: Grammar) -> dict[int, Cells]:
-    """The rows of lines that are not plain, by line. Of several lines that are one record the first has the row, and
-    none is plain any more."""
+    """Return the rows of lines that are not plain, by line. The first line of a multi-line record has its row; all its
+    lines are marked as not plain."""
     rows: dict[int, Cells] = {}
     signs = grammar.delimiter, grammar.quote, grammar.width
     next_line = 0
@@ -255,11 +255,11 @@ def _odd_rows(block: bytes, starts: Lines, ends: Lines, plain: Flags, grammar: G
 
 
 def _plain(block: bytes, data: Bytes, starts: Lines, ends: Lines, grammar: Grammar) -> Flags:
-    """Which lines pandas' parser reads as `_record` does: each by its own bytes.
+    """Return which lines pandas' parser reads as `_record` does, each judged by its own bytes.
 
-    Those of as many fields as there are columns, valid UTF-8, without 0x00 (which ends its cells), 0x0D, tabs (which it
-    takes for spaces) and a byte order mark in front (which it drops); quotes only where a field begins and ends, and
-    doubled inside; not empty, nor of spaces alone."""
+    These have as many fields as columns, and valid UTF-8, without 0x00 (which ends the parser's cells), 0x0D, tabs
+    (which it takes for spaces) or a leading byte order mark (which it drops). Quotes occur only at the beginning and
+    end of a field, and doubled inside. The lines are not empty, nor only spaces."""
     delimiters = data == ord(grammar.delimiter)
     plain = ends > starts
     if grammar.quote and grammar.quote in block:
@@ -280,10 +280,10 @@ def _plain(block: bytes, data: Bytes, starts: Lines, ends: Lines, grammar: Gramm
 
 
 def _inside_quotes(data: Bytes, starts: Lines, ends: Lines, grammar: Grammar) -> tuple[Flags, Flags]:
-    """Which bytes stand inside quotes (an opening quote does), and the lines where quotes open where a field begins,
-    close where it ends, or are doubled.
+    """Return which bytes are inside quotes (including the opening quote), and the lines whose quotes open at the
+    beginning of a field, close at its end, or are doubled.
 
-    An odd number of quotes before a byte of its line: inside. Two that are doubled close and open again."""
+    A byte is inside if an odd number of quotes precede it in its line. A doubled quote closes and opens again."""
     quote, edges = ord(grammar.quote), (_LF, ord(grammar.delimiter), ord(grammar.quote))
     quotes = data == quote
     inside = (np.cumsum(quotes, dtype=np.uint8) & 1).view(bool)
@@ -291,7 +291,7 @@ def _inside_quotes(data: Bytes, starts: Lines, ends: Lines, grammar: Grammar) ->
     inside ^= np.repeat(odd_before, ends - starts + 1)
     places = np.flatnonzero(quotes)
     opening = inside[places]
-    beside = np.where(opening, data[places - 1], data[places + 1])  # the last byte is a line end: before the first, too
+    beside = np.where(opening, data[places - 1], data[places + 1])  # index -1 is the last byte, a line end
     well = ~inside[ends]
     well[np.searchsorted(ends, places[~np.isin(beside, edges)])] = False
     return inside, well
@@ -310,16 +310,16 @@ def _is_text(block: bytes) -> bool:
 
 
 def _lines(block: bytes, starts: Lines, ends: Lines, plain: Flags) -> bytes:
-    """The bytes of the plain lines."""
+    """Return the bytes of the plain lines."""
     if plain.all():
         return block
-    turns = np.flatnonzero(np.diff(plain, prepend=False, append=False))  # runs of plain lines begin and end here
+    turns = np.flatnonzero(np.diff(plain, prepend=False, append=False))  # boundaries of runs of plain lines
     runs = zip(starts[turns[::2]].tolist(), ends[turns[1::2] - 1].tolist(), strict=True)
     return b"".join([block[start : end + 1] for start, end in runs])
 
 
 def _parsed(lines: bytes, rows: int, grammar: Grammar) -> pd.DataFrame | None:
-    """Plain lines by pandas' parser; None where it finds another number of them."""
+    """Parse plain lines with pandas; None if it finds another number of rows."""
     if not rows:
         return _columns([], grammar.width)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if grammar.quote else csv.QUOTE_NONE
@@ -342,7 +342,7 @@ def _parsed(lines: bytes, rows: int, grammar: Grammar) -> pd.DataFrame | None:
             engine="c",
             low_memory=False,
         )
-    except ValueError:  # a parser's error quotes lines
+    except ValueError:  # the parser's message would quote lines
         return None
     return frame if frame.shape == (rows, grammar.width) else None
 

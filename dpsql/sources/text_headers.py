@@ -1,7 +1,7 @@
-"""The first line of a text file: the names of its columns, or what is wrong with it and how to say what is meant.
+"""Headers of text files: column names, or the problem and the settings that solve it.
 
-Only the header and the owner's words decide; no row does. `problem_of` finds what is wrong, and often the words that
-mend it: messages show them, and `dpsql init` writes them into the owner's file.
+The result depends only on the header and the owner's settings, not on rows. Messages show the settings that solve a
+problem, and `dpsql init` writes them into the schema file.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from dpsql.sources.text_records import cell_of, record_at
 from dpsql.sources.transcoding import MARKS
 
 _SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
-"""What stands between columns in most files."""
+"""The delimiters of most files."""
 _EXCEL = re.compile(rb'"?sep=(.?)"?[\s;,]*', re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class HeaderProblem:
-    """What is wrong with a header, with {file} for the file's name. form: the format that mends it, None where no word
-    does; advice: a further hint."""
+    """A problem of a header, with {file} for the file's name. form: the format that solves it, None if no setting does;
+    advice: a further hint."""
 
     message: str
     form: TextFormat | None = None
     advice: str = ""
 
     def refusal(self, path: Path, form: TextFormat) -> InvalidSchema:
-        """The error, with the words that mend it as Python, an owner's file and a command line take them."""
+        """Return the error, with the settings that solve it in Python, TOML and shell syntax."""
         words = changed_words(form, self.form) if self.form is not None else {}
         message = self.message.replace("{file}", path.name)
         if not words:
@@ -56,13 +56,13 @@ class HeaderProblem:
 
 
 def changed_words(old: TextFormat, new: TextFormat) -> dict[str, Any]:
-    """The words of the new format that the old one does not have."""
+    """Return the settings of the new format that differ from the old one."""
     return {word: value for word, value in new.words.items() if old.words.get(word) != value}
 
 
 def header_line(front: bytes, form: TextFormat, signs: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-    """The header in the front of a file, without its line end, and what follows. With `multiline` a name in quotes may
-    hold line ends."""
+    """Return the header in the front of a file without its line end, and the rest. With `multiline`, quoted names may
+    contain line ends."""
     end = record_at(front, 0, *signs)[1] if form.multiline else front.find(b"\n")
     line, rest = (front, b"") if end < 0 else (front[:end], front[end + 1 :])
     line = line.removesuffix(b"\r")
@@ -72,15 +72,15 @@ def header_line(front: bytes, form: TextFormat, signs: tuple[bytes, bytes]) -> t
 def problem_of_header(
     line: bytes, fields: Sequence[bytes] | None, form: TextFormat, signs: tuple[bytes, bytes], *, last: bool
 ) -> HeaderProblem | None:
-    """What is wrong with a header, None where it names the columns. fields: those of the line, None where its quotes
-    break the rule; signs: delimiter and quote; last: whether no line follows."""
+    """Return the problem of a header, None if it names the columns. fields: of the line, None for malformed quotes;
+    signs: delimiter and quote; last: whether no line follows."""
     found = _problem_of_bytes(line, form, last=last) or _problem_of_signs(line, fields, form, signs)
     lines = 1 + line.count(b"\n")
     return found or problem_of_names([cell_of(field) or "" for field in fields or ()], form, lines)
 
 
 def _problem_of_bytes(line: bytes, form: TextFormat, *, last: bool) -> HeaderProblem | None:
-    """What is wrong with the line before it is parted."""
+    """Return the problem of the line before it is split into fields."""
     if not line.strip() and last:
         skipped = f" after the {form.skip} that are skipped" if form.skip else ""
         return HeaderProblem(f"{{file}} is empty{skipped}: a CSV file begins with the names of its columns.")
@@ -111,17 +111,17 @@ def _problem_of_bytes(line: bytes, form: TextFormat, *, last: bool) -> HeaderPro
 
 
 def _problem_of_zeros(line: bytes, form: TextFormat) -> HeaderProblem:
-    """A header with bytes 0x00: where every second byte is one, it may be UTF-16."""
+    """Return the problem of a header with bytes 0x00: if every second byte is one, it may be UTF-16."""
     if form.encoding == UTF_8 and line.count(b"\0") * 2 >= len(line) - 1:
         little = line[1::2].count(b"\0") > line[::2].count(b"\0")
-        order = "" if form.skip else "-le" if little else "-be"  # after other lines the line begins in their last unit
+        order = "" if form.skip else "-le" if little else "-be"  # after skipped lines the halves of a unit are unknown
         mended = replace(form, encoding=f"utf-16{order}")
         return HeaderProblem("{file} has bytes 0x00: its first line, the header, may be UTF-16.", mended)
     return HeaderProblem("{file} has bytes 0x00: its first line, the header.")
 
 
 def _problem_of_separator(sign: str, form: TextFormat) -> HeaderProblem:
-    """A first line as Excel takes it, which names the delimiter."""
+    """Return the problem of a line for Excel that names the delimiter."""
     mended = replace(form, skip=form.skip + 1)
     if sign in _SIGNS and sign != form.quote:
         mended = replace(mended, delimiter=sign)
@@ -131,7 +131,7 @@ def _problem_of_separator(sign: str, form: TextFormat) -> HeaderProblem:
 def _problem_of_signs(
     line: bytes, fields: Sequence[bytes] | None, form: TextFormat, signs: tuple[bytes, bytes]
 ) -> HeaderProblem | None:
-    """A header that another delimiter parts, and one whose quotes break the rule."""
+    """Return the problem of a header with another delimiter, or with malformed quotes."""
     delimiter, quote = signs
     if form.delimiter is None and (fields is None or len(fields) == 1):
         others = {
@@ -151,14 +151,14 @@ def _problem_of_signs(
 
 
 def _count(line: bytes, sign: str, quote: bytes) -> int:
-    """How many fields a delimiter makes of a line; 0 where quotes break the rule."""
+    """Return the number of fields of a line with a delimiter; 0 for malformed quotes."""
     fields, _ = record_at(line, 0, sign.encode("ascii"), quote)
     return len(fields or ())
 
 
 def problem_of_names(names: Sequence[str], form: TextFormat | None, lines: int = 1) -> HeaderProblem | None:
-    """Columns without a name, and two with one. form: that of the file where its header has the names, in so many
-    lines."""
+    """Return the problem of unnamed or duplicate columns. form: the file's, if the names are from its header, which has
+    this many lines."""
     folded = Counter(name.casefold() for name in names)
     twice = next((name for name, times in folded.items() if times > 1 and name), None)
     if all(names) and twice is None:
@@ -177,7 +177,7 @@ def problem_of_names(names: Sequence[str], form: TextFormat | None, lines: int =
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:
-    """The names with one for each column that has none, and a number behind those that are taken."""
+    """Yield distinct names: made up for unnamed columns, and numbered for duplicates."""
     written = {name.casefold() for name in names}
     taken: set[str] = set()
     for place, name in enumerate(names, start=1):

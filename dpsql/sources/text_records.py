@@ -1,4 +1,4 @@
-"""One record of a text file: the rule by which bytes are parted into fields."""
+"""The rule by which bytes of a text file are split into a record's fields."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dpsql.schema.encodings import UTF_8
 
 
 def record_at(data: bytes, start: int, delimiter: bytes, quote: bytes, most: int | None = None) -> tuple[Any, int]:
-    """The fields (bytes) of the record that begins at `start`, or None if it is malformed, and where it ends: at a line
-    end or that of the data. Of fields beyond `most` only one is kept.
+    """Return the fields (bytes) of the record that begins at `start`, or None if it is malformed, and its end: at a
+    line end or the end of the data. Only one field beyond `most` is kept.
 
-    A quoted field reaches over line ends, where the data have any in it: one line alone has none. A malformed record
-    ends with the line that breaks the rule."""
+    Quoted fields may contain line ends, if the data have more than one line. A malformed record ends with the line that
+    violates the rule."""
     fields: list[bytes] = []
     at = start
     line = _line_end(data, at)
@@ -54,7 +54,7 @@ def _line_end(data: bytes, start: int) -> int:
 
 
 def _closing(data: bytes, start: int, quote: bytes) -> int:
-    """Where the quote stands that closes a field, -1 if none does."""
+    """Return the position of the quote that closes a field; -1 if there is none."""
     at = data.find(quote, start)
     while at >= 0 and data.startswith(quote, at + 1):
         at = data.find(quote, at + 2)
@@ -62,7 +62,7 @@ def _closing(data: bytes, start: int, quote: bytes) -> int:
 
 
 def cell_of(field: bytes, encoding: str = UTF_8) -> str | None:
-    """The text of a field, None for an empty one and for bytes that are not in the encoding."""
+    """Return the text of a field; None for an empty one and for bytes that are invalid in the encoding."""
     try:
         return field.decode(encoding) or None
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A text file looked at line by line, for its owner's eyes: which records break the rule, and blocks of rows."""
+"""Scans of text files for their owner: malformed records, and blocks of rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dpsql.sources.text_records import record_at
 
 @dataclass(frozen=True, slots=True)
 class OddRecord:
-    """A record that breaks the rule, or may: its row (from 0), its first line (from 1), how many lines it has, its
-    bytes and fields (None where quotes break the rule), and what it should be made of."""
+    """A record that may be malformed: its row (from 0), its first line (from 1), its number of lines, its bytes and
+    fields (None for malformed quotes), and the expected structure."""
 
     row: int
     line: int
@@ -30,7 +30,7 @@ class OddRecord:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a file is made of: the names of its columns, the line of its first row (from 1), and its rows' number."""
+    """Structure of a file: its column names, the line of its first row (from 1), and the number of its rows."""
 
     names: tuple[str, ...]
     first_line: int
@@ -40,8 +40,8 @@ class Records:
 def see_odd_records(
     path: Path, form: TextFormat, encodings: Mapping[str, str], see: Callable[[OddRecord], None]
 ) -> Records:
-    """Show each record of a file that breaks the rule, or may, in their order. Others have as many fields as there are
-    columns, in their encoding. encodings: as of `read_text`. Raises InvalidSchema for a file that cannot be opened."""
+    """Report each possibly malformed record of a file, in order. All others have as many fields as columns, in their
+    encoding. encodings: as in `read_text`. Raises InvalidSchema for a file that cannot be opened."""
     return read_open(path, form, lambda file: _see(body_of(path, file, form, encodings), see))
 
 
@@ -67,8 +67,8 @@ def _see(body: Body, see: Callable[[OddRecord], None]) -> Records:
 
 
 def see_blocks(path: Path, form: TextFormat, encodings: Mapping[str, str], see: Callable[[pd.DataFrame], bool]) -> None:
-    """Show the rows of a file a block at a time, as `read_text` reads them, until one is enough (True). Raises
-    InvalidSchema for a file that cannot be opened."""
+    """Pass the rows of a file to `see` in blocks, read as in `read_text`, until it returns True. Raises InvalidSchema
+    for a file that cannot be opened."""
 
     def show(file: BinaryIO) -> None:
         body = body_of(path, file, form, encodings)

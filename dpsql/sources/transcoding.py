@@ -1,7 +1,7 @@
-"""Files in other encodings as streams of UTF-8.
+"""Conversion of files in other encodings to streams of UTF-8.
 
-A line's bytes become that line's text and nothing else: a sequence that the encoding does not have becomes the byte
-0xFF, which UTF-8 does not have, so that the field with it is NULL as in a file of UTF-8. No bytes are an error.
+The text of a line depends only on its bytes. A sequence that is invalid in the encoding becomes the byte 0xFF, which is
+invalid in UTF-8, so that its field is NULL as in a UTF-8 file. No bytes cause an error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _UNREADABLE = "dpsql.unreadable"
 
 
 def _unreadable(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)  # it is asked about decoding alone
+    assert isinstance(error, UnicodeDecodeError)  # the handler is used only for decoding
     return "\udcff", error.end
 
 
 codecs.register_error(_UNREADABLE, _unreadable)
 MARKS = {
-    "utf-32-le": codecs.BOM_UTF32_LE,  # before UTF-16, whose mark it begins with
+    "utf-32-le": codecs.BOM_UTF32_LE,  # before UTF-16, whose mark is a prefix of it
     "utf-32-be": codecs.BOM_UTF32_BE,
     "utf-16-le": codecs.BOM_UTF16_LE,
     "utf-16-be": codecs.BOM_UTF16_BE,
@@ -34,8 +34,8 @@ MARKS = {
 
 
 def in_utf_8(path: Path, file: BinaryIO, encoding: str) -> BinaryIO:
-    """The bytes of a file as UTF-8; a byte order mark of UTF-16 or UTF-32 is dropped. Raises InvalidSchema where a mark
-    has to say which byte comes first, and there is none."""
+    """Return the bytes of a file as UTF-8, without the byte order mark of UTF-16 or UTF-32. Raises InvalidSchema if the
+    encoding requires a mark to determine the byte order, and there is none."""
     if encoding == UTF_8:
         return file
     front = b""
@@ -56,7 +56,7 @@ def in_utf_8(path: Path, file: BinaryIO, encoding: str) -> BinaryIO:
 
 
 class _Transcoded(io.RawIOBase):
-    """A stream of UTF-8 made of another stream, some lines at a time."""
+    """A stream of UTF-8 converted from another stream, some lines at a time."""
 
     def __init__(self, file: BinaryIO, encoding: str, front: bytes) -> None:
         self._file = file
