@@ -65,11 +65,11 @@ _HOMES = {
     "query": "session.query",
     "suggest_schema": "owner.suggestion",
 }
-"""Where each public name lives; the others of `__all__` are modules."""
+"""The module of each public name; the other names in `__all__` are modules themselves."""
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first asked for: a question needs no ledger, and a client no engine."""
+    """Return a public name, imported at first use: `query` needs no ledger, and a client no engine."""
     if name not in __all__:
         raise AttributeError(f"module 'dpsql' has no attribute {name!r}")
     home = _HOMES.get(name)
@@ -83,7 +83,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: object) -> None:
-    """`%load_ext dpsql`: the %dpsql and %%dpsql magics."""
+    """Register the %dpsql and %%dpsql magics for `%load_ext dpsql`."""
     from dpsql.shell.notebook.extension import register
 
     register(shell)

@@ -1,10 +1,10 @@
-"""PEP 249 over a session, of the library's or on a server: for programs that speak no other language.
+"""PEP 249 (DB-API) over a local or remote session, for programs that support only this interface.
 
     connection = dpsql.dbapi.connect(session, epsilon=0.1)
     frame = pandas.read_sql("SELECT country, COUNT(*) AS n FROM customers GROUP BY country", connection)
 
-Each statement that was not answered before is charged. Nothing is written, so there is nothing to commit, and what was
-spent cannot be rolled back. Errors are the library's own, here under the names of PEP 249.
+Each statement without a cached answer is charged. Nothing is written, so there is nothing to commit, and what was spent
+cannot be rolled back. Errors are those of dpsql, here under the names of PEP 249.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ DataError = errors.PostprocessFailed
 
 @dataclass(frozen=True)
 class _Kind:
-    """Equal to the names of types that it stands for."""
+    """A type object that equals the names of its types."""
 
     names: frozenset[str]
 
@@ -87,12 +87,12 @@ TimestampFromTicks = datetime.datetime.fromtimestamp
 
 @checked_names
 def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802 - the name is the standard's
-    """The local time of day."""
+    """Return the local time of day."""
     return datetime.datetime.fromtimestamp(ticks).time()
 
 
 class QuerySession(Protocol):
-    """A session, here or on a server."""
+    """A local or remote session."""
 
     def query(self, sql: str, **terms: Any) -> Any: ...
 
@@ -107,8 +107,8 @@ def connect(
     error: float | None = None,
     confidence: float | None = None,
 ) -> Connection:
-    """A connection whose statements are asked of a session (`dpsql.Session`, or what `dpsql.connect` gives), each at
-    this price. The session stays open when the connection is closed. Raises InvalidArgument."""
+    """Open a connection that runs each statement in a session (`dpsql.Session`, or the result of `dpsql.connect`), at
+    this cost. Closing the connection leaves the session open. Raises InvalidArgument."""
     if not callable(getattr(session, "query", None)):
         raise InvalidArgument(
             f"a connection is made of a session, got {as_written(session)}.",
@@ -120,26 +120,26 @@ def connect(
 
 @checked_methods
 class Connection:
-    """A session, with what each statement may spend."""
+    """A session, with the cost of each statement."""
 
     def __init__(self, session: QuerySession, terms: Mapping[str, float]) -> None:
         self._session, self._terms, self._closed = session, dict(terms), False
 
     def cursor(self) -> Cursor:
-        """One more cursor. Raises InvalidArgument once it is closed."""
+        """Return a new cursor. Raises InvalidArgument if the connection is closed."""
         self._check()
         return Cursor(self)
 
     def commit(self) -> None:
-        """Nothing: nothing is written."""
+        """Do nothing: nothing is written."""
         self._check()
 
     def rollback(self) -> None:
-        """Nothing: what was spent stays spent."""
+        """Do nothing: what was spent stays spent."""
         self._check()
 
     def close(self) -> None:
-        """Nothing more can be asked here; the session stays open."""
+        """Close the connection; the session stays open."""
         self._closed = True
 
     def _asked(self, sql: str, params: Mapping[str, Any] | None) -> Any:
@@ -159,14 +159,14 @@ class Connection:
 
 @checked_methods
 class Cursor:
-    """One statement after another, and the rows of the last answer."""
+    """Runs statements one after another, and holds the rows of the last answer."""
 
     arraysize = 1
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.result: Any = None
-        """The whole answer, with intervals, cost and notes; what EXPLAIN PRIVACY gives is an explanation."""
+        """The whole answer, with intervals, cost and notes; an explanation for EXPLAIN PRIVACY."""
         self.description: list[tuple[Any, ...]] | None = None
         self.rowcount: int = -1
         self._rows: list[tuple[Any, ...]] | None = None
@@ -174,8 +174,8 @@ class Cursor:
         self._closed = False
 
     def execute(self, operation: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None) -> Self:
-        """Ask; charged, unless it was answered before. parameters: values for `:name`. Raises what `Session.query`
-        raises, and InvalidArgument."""
+        """Run a statement, which is charged unless its answer is cached. parameters: values for `:name`. Raises as
+        `Session.query`, and InvalidArgument."""
         self._check()
         if parameters is not None and not isinstance(parameters, Mapping):
             if parameters:
@@ -194,34 +194,34 @@ class Cursor:
         return self
 
     def executemany(self, _operation: str, _parameters: object) -> NoReturn:
-        """Raises UnsupportedSQL: a loop that pays each time is written out."""
+        """Raise UnsupportedSQL: a loop that pays for each run must be explicit."""
         raise NotSupportedError("executemany would pay for each of them.", hint="Ask one after another by execute.")
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, None behind the last."""
+        """Return the next row; None after the last."""
         rows = self.fetchmany(1)
         return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """The next rows, so many or `arraysize`."""
+        """Return the next `size` or `arraysize` rows."""
         rows = self._left()[: self.arraysize if size is None else size]
         self._next += len(rows)
         return rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that are left."""
+        """Return all remaining rows."""
         rows = self._left()
         self._next += len(rows)
         return rows
 
     def setinputsizes(self, _sizes: object) -> None:
-        """Nothing: types are known."""
+        """Do nothing: types are known."""
 
     def setoutputsize(self, _size: int, _column: int | None = None) -> None:
-        """Nothing: cells come whole."""
+        """Do nothing: cells are returned whole."""
 
     def close(self) -> None:
-        """Nothing more can be asked here."""
+        """Close the cursor."""
         self._closed, self._rows = True, None
 
     def _left(self) -> list[tuple[Any, ...]]:

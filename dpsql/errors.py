@@ -1,30 +1,30 @@
-"""Everything that dpsql refuses, as one tree.
+"""All errors of dpsql, as one tree.
 
     DPSQLError
-    ├── QueryRefused              the question cannot be answered as it stands
+    ├── QueryRefused              the query cannot be answered as written
     │   ├── SQLSyntaxError        malformed text, wrong arity, a bad ordinal, an aggregate in WHERE
-    │   ├── UnsupportedSQL        valid SQL that has no rule here
+    │   ├── UnsupportedSQL        valid SQL that dpsql has no rule for
     │   ├── UnknownTable
     │   ├── UnknownColumn
     │   ├── AmbiguousColumn
     │   ├── TypeMismatch
     │   ├── RawColumn             a column in SELECT that would return people's own values
-    │   ├── InvalidParameter      a :name without a value, or with one of no known type
-    │   ├── MissingBounds         a sum over values that nobody has bounded
+    │   ├── InvalidParameter      a :name without a value, or with a value of unknown type
+    │   ├── MissingBounds         a sum over values without bounds
     │   └── UnknownGroups         GROUP BY a column whose values are themselves private
     ├── BudgetExceeded
-    ├── ConfirmationRequired      a large spend that nobody has confirmed
+    ├── ConfirmationRequired      a large spend without confirmation
     ├── InvalidPrivacyParameter   epsilon, delta
     ├── InvalidSchema             bounds, keys, types and the names of columns
     ├── InvalidArgument           an unknown strategy, mechanism, engine ...
-    │   └── UnknownArgument       a name that a function has no argument of; a TypeError too
+    │   └── UnknownArgument       an argument name that the function does not have; also a TypeError
     ├── LedgerError
-    ├── AccessDenied              a server does not know who asks, or has stopped him
+    ├── AccessDenied              a server rejects the token, or has stopped the analyst
     ├── ServerUnavailable         a server does not answer now
-    └── InternalError             a broken promise of the code itself
+    └── InternalError             a violated invariant of dpsql
 
-A message says what, where, why, and what to write instead. It is decided from the SQL text, the parameters and
-declared facts alone: it never holds a data value, a row number or a count of rows.
+A message states the problem, its place, the reason, and the remedy. It depends only on the SQL text, the parameters and
+declared facts: it never contains a data value, a row number or a count of rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Span:
     end: int
 
     def caret(self) -> str:
-        """The line of the text that holds the place, with carets under it."""
+        """Return the line of the text that contains the place, with carets under it."""
         first = self.sql.rfind("\n", 0, self.start) + 1
         last = self.sql.find("\n", self.start)
         line = self.sql[first : last if last >= 0 else len(self.sql)]
@@ -64,11 +64,11 @@ _WIDEST_LINE = 160
 
 
 class DPSQLError(Exception):
-    """What went wrong (`message`), where (`span`), why, and what to do instead (`hint`). `about`: what callers decide
-    by and make other hints of, by name; texts are for people."""
+    """An error: its `message`, its place in the text (`span`), and a remedy (`hint`). `about`: facts by name, for
+    decisions and other hints of callers; the texts are for people."""
 
     remedy: ClassVar[str] = "Catch this one for all of them; the error's own hint says more."
-    """What to do about errors of this kind, for manuals: the hint of each is about the case."""
+    """The remedy for errors of this class, for manuals; the hint of each error is specific."""
 
     def __init__(
         self, message: str, *, span: Span | None = None, hint: str = "", about: Mapping[str, str] | None = None
@@ -83,7 +83,7 @@ class DPSQLError(Exception):
         return self.told(self.hint)
 
     def told(self, hint: str) -> str:
-        """The whole text, with a hint of the caller's."""
+        """Return the whole text, with the caller's hint."""
         lines = [self.message]
         if self.span is not None:
             lines += self.span.caret().split("\n")
@@ -91,9 +91,9 @@ class DPSQLError(Exception):
         return "\n  ".join(lines)
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows (IPython's hook): the text, and the user's own line that asked, without frames of this
-        package; of an InternalError, which is to be reported, all of them."""
-        import traceback  # only where something went wrong
+        """Return the lines that a notebook shows (IPython's hook): the text, and the calling line of the user, without
+        frames of dpsql; for an InternalError, which is to be reported, all of them."""
+        import traceback  # only needed for errors
 
         if isinstance(self, InternalError):
             return traceback.format_exception(self)
@@ -104,7 +104,7 @@ class DPSQLError(Exception):
 
 
 def _asked_at(trace: TracebackType | None) -> list[str]:
-    """The line of the user's own program that called this package, where it is known."""
+    """Return the line of the user's program that called dpsql, if known."""
     from linecache import getline
 
     place = ("", 0)
@@ -119,10 +119,10 @@ def _asked_at(trace: TracebackType | None) -> list[str]:
 
 
 def as_written(value: object) -> str:
-    """A value as it is written in Python; only its class where that has no end, as a list that is nested too deeply."""
+    """Return a value as written in Python, or only its class if `repr` fails, as for too deeply nested lists."""
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 - whatever a class's own __repr__ raises
+    except Exception:  # noqa: BLE001 - a class's own __repr__ can raise anything
         return f"a {type(value).__name__}"
 
 
@@ -133,7 +133,7 @@ def _rebuild(
 
 
 class QueryRefused(DPSQLError):
-    """The question cannot be answered as it stands; nothing was read and nothing was charged."""
+    """The query cannot be answered as written; nothing was read and nothing was charged."""
 
     remedy = "Change the text as the error says; a refusal costs nothing."
 
@@ -145,7 +145,7 @@ class SQLSyntaxError(QueryRefused):
 
 
 class UnsupportedSQL(QueryRefused):
-    """The text is SQL, but no rule here knows what it would do to neighbouring tables."""
+    """The text is SQL, but no rule here determines its effect on neighbouring tables."""
 
     remedy = "Write it as the error says, or another way: docs/sql lists what there is."
 
@@ -169,25 +169,25 @@ class AmbiguousColumn(QueryRefused):
 
 
 class TypeMismatch(QueryRefused):
-    """An operation on values of a type that it has no meaning for."""
+    """An operation that has no meaning for the type of its values."""
 
     remedy = "CAST the value, declare the type of the column, or use a function that takes it."
 
 
 class RawColumn(QueryRefused):
-    """A column outside an aggregate: the answer would be people's own values."""
+    """A column outside an aggregate: the answer would contain people's own values."""
 
     remedy = "Put the column into an aggregate, or into GROUP BY."
 
 
 class InvalidParameter(QueryRefused):
-    """A `:name` of the text without a value, or a value that is no scalar."""
+    """A `:name` of the text without a value, or a value that is not a scalar."""
 
     remedy = "Give each :name of the text a number, text, date, moment or truth value, and no other."
 
 
 class MissingBounds(QueryRefused):
-    """A sum over values that nobody has bounded: one person could change it without limit."""
+    """A sum over values without bounds: one person could change it without limit."""
 
     remedy = (
         'Declare bounds from what is known beforehand, write CLAMP(x, low, high), or let "auto" choose some privately.'
@@ -201,19 +201,19 @@ class UnknownGroups(QueryRefused):
 
 
 class BudgetExceeded(DPSQLError):
-    """The query costs more than is left; nothing was run and nothing was charged."""
+    """The query costs more than the remaining budget; nothing was run and nothing was charged."""
 
     remedy = "Ask with less epsilon or delta, use an answer that was paid for, or ask the owner for more."
 
 
 class ConfirmationRequired(DPSQLError):
-    """A large spend that nobody has confirmed; nothing was run and nothing was charged."""
+    """A large spend without confirmation; nothing was run and nothing was charged."""
 
     remedy = "Say that it is meant (--yes, --yes-up-to, y at the prompt), or ask for less."
 
 
 class InvalidPrivacyParameter(DPSQLError):
-    """An epsilon or delta that is no privacy parameter."""
+    """An invalid epsilon or delta."""
 
     remedy = "Give a finite number above 0 (a delta below 1), no more than one query may spend here."
 
@@ -225,25 +225,25 @@ class InvalidSchema(DPSQLError):
 
 
 class InvalidArgument(DPSQLError):
-    """An argument that is none of the words it may be."""
+    """An argument that has none of the allowed values."""
 
     remedy = "Use one of the words that the error lists; for a file, look at its path and rights."
 
 
 class UnknownArgument(InvalidArgument, TypeError):
-    """An argument of a name that the function does not have."""
+    """An argument name that the function does not have."""
 
     remedy = "Use one of the names that the error lists."
 
 
 class LedgerError(DPSQLError):
-    """The ledger cannot vouch for what was spent; no answer was released."""
+    """The ledger cannot guarantee what was spent; no answer was released."""
 
     remedy = "Look at the file and its folder: rights, room, other programs; of a damaged one take the last good copy."
 
 
 class PostprocessFailed(DPSQLError):
-    """What a statement computes of its answers failed on what they showed. They are paid for: `answers` holds each."""
+    """The post-processing SQL of a query failed on its released answers. They are paid for: `answers` holds each."""
 
     remedy = (
         "Change the SQL over the answers and ask again: they are paid for, and given again free (`answers` has them)."
@@ -252,7 +252,7 @@ class PostprocessFailed(DPSQLError):
     answers: tuple[object, ...] = ()
 
     def with_answers(self, answers: tuple[object, ...], hint: str) -> PostprocessFailed:
-        """The same failure, with what was paid for."""
+        """Return the same failure, with the paid answers."""
         error = type(self)(self.message, span=self.span, hint=hint)
         error.answers = answers
         return error
@@ -262,25 +262,25 @@ class PostprocessFailed(DPSQLError):
 
 
 class AccessDenied(DPSQLError):
-    """A server does not take the token, or nothing more is run for its analyst."""
+    """A server rejects the token, or has stopped running queries of its analyst."""
 
     remedy = "Ask the data owner for a token, or whether yours has ended; an owner looks at dpsql access list."
 
 
 class ServerUnavailable(DPSQLError):
-    """A server cannot be reached or cannot answer now; what was paid for is not paid again."""
+    """A server cannot be reached or cannot answer now; paid queries are not paid again."""
 
     remedy = "See that the address is right and the server is up, and ask again."
 
 
 class InternalError(DPSQLError):
-    """A promise of the code itself was broken. Please report it."""
+    """An invariant of dpsql was violated. Please report it."""
 
     remedy = "Please report it, with the query and what is declared, without data. What was charged stays spent."
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """' Did you mean "age"?' for a near miss (similarity >= 0.75 without regard to case), else ''."""
+    """Return ' Did you mean "age"?' for a near miss (similarity >= 0.75, ignoring case), else ''."""
     folded = {each.casefold(): each for each in known}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.75)
     return f' Did you mean "{folded[near[0]]}"?' if near else ""

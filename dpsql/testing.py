@@ -1,15 +1,15 @@
-"""For audits and contract tests ALONE: what a private query hides, and draws that nobody pays for. Also the stages of
-the compiler, which read no row of people.
+"""For audits and contract tests ALONE: exact results behind private queries, and draws without charge. Also the stages
+of the compiler, which read no private row.
 
     from dpsql.testing import insecure_draws, insecure_exact
 
-NOTHING THAT THE `insecure_` FUNCTIONS RETURN IS PRIVATE. `insecure_exact` gives exact answers about people; the mean of
-many `insecure_draws` is all but exact. They charge no budget, write no ledger and keep no answer for a replay. They are
-for owners, who can read the rows anyway, to see that what dpsql shows to others is as noisy as it says, and for tests
-that two engines give the same integers. Never give their results, or anything made of them, to somebody who may ask the
-session's queries only.
+NOTHING THAT THE `insecure_` FUNCTIONS RETURN IS PRIVATE. `insecure_exact` returns exact answers about people; the mean
+of many `insecure_draws` is all but exact. They charge no budget, write no ledger and cache no answer. Owners, who can
+read the rows anyway, use them to check that released answers are as noisy as claimed, and tests to check that two
+engines compute the same integers. Never give their results, or anything derived from them, to somebody who may only run
+the session's queries.
 
-An owner's session is one that speaks for no analyst (`Session(..., analyst=...)` left out). `import dpsql` does not
+A session of an owner is one without analyst (`Session(..., analyst=...)` left out). `import dpsql` does not
 import this module.
 """
 
@@ -44,13 +44,13 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True, repr=False)
 class Integers:
-    """Exact integers by group, as an engine gives them: PRIVATE. Equal where all integers are, in whatever order groups
-    come. A group is the tuple of its keys' cells: None for NULL, dates and times as days and microseconds since 1970;
+    """Exact integers by group, as computed by an engine: PRIVATE. Equal if all integers are, regardless of the order of
+    groups. A group is the tuple of its keys' cells: None for NULL, dates and times as days and microseconds since 1970;
     a query without GROUP BY has the group ().
 
     parts: group -> one integer for each part of the plan (a number of rows, a sum in steps of its lattice); grids:
-    group -> for each grid how many rows lie at which of its points, points without rows left out. All groups that a run
-    knows are there, also those that the answer would hide.
+    group -> for each grid, the number of rows by point, without empty points. All groups of a run are included, also
+    those that the answer would hide.
     """
 
     parts: Mapping[tuple[Key, ...], tuple[int, ...]]
@@ -59,14 +59,14 @@ class Integers:
 
 @checked_names
 def compile_trace(sql: str, tables: Mapping[str, Any], *, params: Any = None) -> CompileTrace:
-    """The stages of a statement on its way through the compiler, from its syntax to its plan. Reads no row of people.
+    """Return the stages of a statement in the compiler, from its syntax to its plan. Reads no private row.
 
     Parameters
     ----------
     sql : str
         The statement.
     tables : mapping of str to DataFrame or Table
-        The tables that it may name, as `Session` takes them.
+        The tables that it may name, as for `Session`.
     params : mapping or sequence, optional
         Values for parameters of the text.
 
@@ -93,12 +93,12 @@ def compile_trace(sql: str, tables: Mapping[str, Any], *, params: Any = None) ->
 def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Integers:
     """INSECURE: the exact integers of a query, before any noise. For an owner's audits and for tests of engines alone.
 
-    key: 32 bytes that decide which rows of a unit beyond its limits are left out; the same key, plan and rows give the
-    same integers on every engine. terms: epsilon=, params= and all else that `Session.explain` takes. Of a query that
-    chooses its bounds, the integers of that choice: all others depend on what it draws.
+    key: 32 bytes that determine which rows of a unit contribution bounding drops; the same key, plan and rows give the
+    same integers on every engine. terms: epsilon=, params= and other arguments of `Session.explain`. For a query that
+    chooses its bounds, returns the integers of that choice: all others depend on the bounds drawn.
 
-    Charges nothing, writes nothing, keeps nothing. Raises InvalidArgument (no session of an owner, no such key), what
-    `Session.explain` raises, and InternalError.
+    Charges nothing, writes nothing, keeps nothing. Raises InvalidArgument (no session of an owner, no such key), errors
+    of `Session.explain`, and InternalError.
     """
     _check_owner(session, "insecure_exact")
     if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
@@ -110,16 +110,16 @@ def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Inte
 
 
 def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.DataFrame:
-    """INSECURE: `runs` answers to one query, each drawn anew and none paid for; together they tell what each one hides.
+    """INSECURE: `runs` independent answers to one query, none of them paid for; together they reveal what each hides.
     For an owner's audits alone.
 
-    Each run is a whole one: rows beyond limits, bounds and groups are chosen anew, noise is fresh from the operating
-    system. terms: epsilon=, params= and all else that `Session.explain` takes. Returns the rows of all answers, one
-    below the other, with the columns of the answer; the index has the levels "run" (0 to runs - 1) and "row". A run in
-    which every group is hidden has no row.
+    Each run is complete: it selects rows within contribution bounds, clip bounds and groups anew, with fresh noise from
+    the operating system. terms: epsilon=, params= and other arguments of `Session.explain`. Returns the rows of all
+    answers, concatenated, with the columns of the answer; the index has the levels "run" (0 to runs - 1) and "row". A
+    run in which every group is hidden has no row.
 
     Charges nothing, writes nothing, keeps nothing. Raises InvalidArgument (no session of an owner, no such number),
-    what `Session.explain` raises, and InternalError.
+    errors of `Session.explain`, and InternalError.
     """
     _check_owner(session, "insecure_draws")
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
@@ -132,7 +132,7 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
 
 
 def _one_release(session: Session, sql: str, terms: dict[str, Any]) -> Release:
-    """The release of a query of one step. Raises InvalidArgument."""
+    """Return the release of a single-step query. Raises InvalidArgument."""
     explanation = session.explain(sql, **terms)
     if isinstance(explanation, ProgramExplanation):
         raise InvalidArgument("this query is of several steps, and an audit is of one release.", hint="Audit each.")
@@ -140,7 +140,7 @@ def _one_release(session: Session, sql: str, terms: dict[str, Any]) -> Release:
 
 
 def _check_owner(session: object, name: str) -> None:
-    """Raises InvalidArgument for all but a session that speaks for no analyst."""
+    """Raise InvalidArgument for all but a session without analyst."""
     if not isinstance(session, Session):
         raise InvalidArgument(f"{name} needs a dpsql.Session, got {type(session).__name__}.")
     if session._ledger.analyst is not None:
@@ -157,9 +157,9 @@ def _executed(session: Session, plan: ExactPlan, key: bytes) -> ExactTable:
     try:
         stores = {**session._stores, **constant_tables([plan.source], session._stores)}
         table = executor_of(stores, session._engine).execute(plan, key)
-    except InvalidSchema:  # of files that are not those of the tables any more
+    except InvalidSchema:  # files that have changed since the tables were opened
         raise
-    except Exception as error:  # noqa: BLE001 - its words could quote a row
+    except Exception as error:  # noqa: BLE001 - its message could quote a row
         failed = type(error).__name__
     if table is None:
         raise InternalError(

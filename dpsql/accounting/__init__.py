@@ -1,10 +1,10 @@
-"""What releases cost together: the accountants side by side, privacy losses as values, and group privacy.
+"""Total cost of releases: comparison of accountants, privacy losses as values, and group privacy.
 
     from dpsql.accounting import Gaussian, Laplace, compare
     compare([Gaussian(sigma=200, count=100), Laplace(scale=20, count=10)], delta=1e-5)
 
 Every epsilon and delta is an upper bound. A value that an accountant cannot prove is NaN. The numbers hold for steps
-that were fixed beforehand; a session that chooses its queries by earlier answers is held by its own filter.
+fixed beforehand; sessions, which choose queries by earlier answers, use a privacy filter instead.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ __all__ = [
 
 @checked_names
 def compare(events: Any, delta: Number) -> pd.DataFrame:
-    """The total epsilon at delta by every accountant: index "accountant", column "epsilon".
+    """Return the total epsilon at delta by every accountant: index "accountant", column "epsilon".
 
-    events: events, or ledger entries (anything whose attribute `events` is a tuple of them), or something with a
-    ledger (a session), or a single one of these. Steps that read parts of one declared partition count once, by the
-    part that costs most, where a session with unbounded neighbours is given; else all steps count.
-    Raises InvalidPrivacyParameter for a delta outside [0, 1), InvalidArgument for anything that is no event.
+    events: events, or ledger entries (objects whose attribute `events` is a tuple of events), or an object with a
+    ledger (a session), or a single one of these. For a session with unbounded neighbours, steps that read parts of one
+    declared partition count once, by the most expensive part; otherwise all steps count.
+    Raises InvalidPrivacyParameter for a delta outside [0, 1), InvalidArgument for anything that is not an event.
     """
     slack = as_delta(delta)
     ways = [Steps.of(way) for way in _ways(events)]
     epsilons = {
-        name: float(np.max([each(steps, slack) for steps in ways]))  # NaN where one of them is
+        name: float(np.max([each(steps, slack) for steps in ways]))  # NaN if one of them is
         for name, each in side_by_side.ACCOUNTANTS.items()
     }
     return _frame(epsilons, "accountant")
@@ -94,77 +94,77 @@ def compare(events: Any, delta: Number) -> pd.DataFrame:
 
 @checked_names
 def basic(events: Any, delta: Number) -> float:
-    """The sum of the epsilons; see `dpsql.accounting.accountants.basic`."""
+    """Return the sum of the epsilons; see `dpsql.accounting.accountants.basic`."""
     return accountants.basic(*_read(events, delta))
 
 
 @checked_names
 def advanced(events: Any, delta: Number) -> float:
-    """Advanced composition; see `dpsql.accounting.accountants.advanced`."""
+    """Return epsilon by advanced composition; see `dpsql.accounting.accountants.advanced`."""
     return accountants.advanced(*_read(events, delta))
 
 
 @checked_names
 def kov(events: Any, delta: Number) -> float:
-    """Optimal composition of equal epsilons; see `dpsql.accounting.accountants.kov`."""
+    """Return epsilon by optimal composition of equal epsilons; see `dpsql.accounting.accountants.kov`."""
     return accountants.kov(*_read(events, delta))
 
 
 @checked_names
 def zcdp_classic(events: Any, delta: Number) -> float:
-    """zCDP with its first conversion; see `dpsql.accounting.accountants.zcdp_classic`."""
+    """Return epsilon by zCDP with its first conversion; see `dpsql.accounting.accountants.zcdp_classic`."""
     return accountants.zcdp_classic(*_read(events, delta))
 
 
 @checked_names
 def zcdp(events: Any, delta: Number) -> float:
-    """zCDP with the tight conversion; see `dpsql.accounting.accountants.zcdp`."""
+    """Return epsilon by zCDP with the tight conversion; see `dpsql.accounting.accountants.zcdp`."""
     return accountants.zcdp(*_read(events, delta))
 
 
 @checked_names
 def rdp(events: Any, delta: Number) -> float:
-    """Renyi DP at its best order; see `dpsql.accounting.accountants.rdp`."""
+    """Return epsilon by Renyi DP at its best order; see `dpsql.accounting.accountants.rdp`."""
     return accountants.rdp(*_read(events, delta))
 
 
 @checked_names
 def rdp_at(events: Any, delta: Number, alpha: float, *, conversion: str = "tight") -> float:
-    """Renyi DP at the order alpha; see `dpsql.accounting.accountants.rdp_at`."""
+    """Return epsilon by Renyi DP at the order alpha; see `dpsql.accounting.accountants.rdp_at`."""
     return accountants.rdp_at(*_read(events, delta), alpha, conversion=conversion)
 
 
 @checked_names
 def pld(events: Any, delta: Number) -> float:
-    """The distribution of the privacy loss; see `dpsql.accounting.side_by_side.pld`."""
+    """Return epsilon by the privacy loss distribution; see `dpsql.accounting.side_by_side.pld`."""
     return side_by_side.pld(*_read(events, delta))
 
 
 @checked_names
 def delta_of(events: Any, epsilon: Number) -> float:
-    """The least delta at epsilon >= 0 by the distribution of the privacy loss.
+    """Return the least delta at epsilon >= 0 by the privacy loss distribution.
     Raises InvalidPrivacyParameter, InvalidArgument."""
     return side_by_side.delta_of(Steps.of(_events(events)), _epsilon(epsilon))
 
 
 @checked_names
 def gaussian_epsilon(sigma: Number, delta: Number, sensitivity: Number = 1) -> float:
-    """The least epsilon at delta of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
+    """Return the least epsilon at delta of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
     Raises InvalidPrivacyParameter; delta must lie in (0, 1)."""
     return gaussian.epsilon_of(_mu(sigma, sensitivity), below(_positive_delta(delta)))
 
 
 @checked_names
 def gaussian_delta(sigma: Number, epsilon: Number, sensitivity: Number = 1) -> float:
-    """The least delta at epsilon >= 0 of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
+    """Return the least delta at epsilon >= 0 of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
     Raises InvalidPrivacyParameter."""
     return gaussian.delta_of(_mu(sigma, sensitivity), below(_epsilon(epsilon)))
 
 
 @checked_names
 def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number = 1) -> float:
-    """sensitivity sqrt(2 ln(1.25/delta))/epsilon (Dwork, Roth 2014, theorem A.1), rounded up: for teaching, since the
-    exact curve needs less noise. Raises InvalidPrivacyParameter, also for epsilon > 1, where it is not proved."""
+    """Return sensitivity sqrt(2 ln(1.25/delta))/epsilon (Dwork, Roth 2014, theorem A.1), rounded up: for teaching,
+    since the exact curve needs less noise. Raises InvalidPrivacyParameter, also for epsilon > 1 for lack of proof."""
     slack, cost = _positive_delta(delta), positive(epsilon, "epsilon")
     if cost > 1:
         raise InvalidPrivacyParameter(
@@ -176,8 +176,8 @@ def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number =
 
 @checked_names
 def group_privacy(event: Event, size: int, delta: Number) -> pd.DataFrame:
-    """What an event tells about `size` people together, at delta, by every rule: index "rule", column "epsilon".
-    Raises InvalidPrivacyParameter, InvalidArgument."""
+    """Return the epsilon of an event for `size` people together, at delta, by every rule: index "rule", column
+    "epsilon". Raises InvalidPrivacyParameter, InvalidArgument."""
     if not isinstance(event, Event):
         raise InvalidArgument(f"{event!r} is no event.", hint=_WHAT)
     return _frame(grouping.compared(event, whole(size, "size"), as_delta(delta)), "rule")
@@ -195,7 +195,7 @@ def _read(events: Any, delta: Number) -> tuple[Steps, Fraction]:
 
 
 def _events(source: Any) -> list[Event]:
-    """The events of whatever holds them. Raises InvalidArgument."""
+    """Return the events of an object that holds some. Raises InvalidArgument."""
     if isinstance(source, Event):
         return [source]
     if hasattr(source, "ledger"):
@@ -214,12 +214,12 @@ def _events(source: Any) -> list[Event]:
 
 
 MOST_PARTS = 50
-"""Parts of a partition that are gone through one by one."""
+"""Most parts of a partition for which totals are computed separately."""
 
 
 def _ways(source: Any) -> list[list[Event]]:
-    """The events that one person's data can have been in, for each part of a partition; all events, where the source
-    tells of no parts or the parts are too many."""
+    """Return, for each part of a partition, the events that one person's data can have been in; all events, if the
+    source has no parts or too many."""
     if getattr(source, "neighbours", None) != Neighbours.UNBOUNDED or not callable(getattr(source, "ledger", None)):
         return [_events(source)]
     entries = source.ledger()
@@ -231,22 +231,22 @@ def _ways(source: Any) -> list[list[Event]]:
 
 @checked_names
 def read_ledger(path: str | os.PathLike[str], *, anchor: str | None = None) -> tuple[Entry, ...]:
-    """The charges in a ledger's file, after all its hashes are checked. Raises LedgerError."""
+    """Return the charges in a ledger's file, after checking all its hashes. Raises LedgerError."""
     with closing(_existing(path, anchor)) as ledger:
         return ledger.entries
 
 
 @checked_names
 def export_ledger(path: str | os.PathLike[str], *, anchor: str | None = None) -> str:
-    """A ledger's file as JSON: rules, every line and its hash, numbers as exact fractions. Raises LedgerError."""
+    """Return a ledger's file as JSON: rules, lines with hashes, numbers as exact fractions. Raises LedgerError."""
     with closing(_existing(path, anchor)) as ledger:
         return ledger.to_json()
 
 
 @checked_names
 def accept_clock(path: str | os.PathLike[str]) -> None:
-    """Note in a ledger's file that the clock is right as it is now, though its last entry has a later time. For its
-    owner, after a clock was wrong. Raises LedgerError."""
+    """Record in a ledger's file that the current clock is right, although the last entry has a later time. For its
+    owner, after the clock was wrong. Raises LedgerError."""
     with closing(_existing(path, None)) as ledger:
         ledger.accept_clock()
 

@@ -1,15 +1,16 @@
-"""What a ledger of steps costs in all, by each accountant: the least epsilon it can prove for a given delta.
+"""Total cost of a ledger of steps by each accountant: the least epsilon it can prove for a given delta.
 
-Every value is an upper bound, rounded up (`rounding`). NaN says that the accountant proves nothing here: it does not
-know the steps' law, or delta is used up by the steps' own deltas, or 0 where the accountant needs some, or its formula
-leaves the range of floats. No steps cost 0.0 by every accountant, as do steps with deltas alone that fit in delta.
+Every value is an upper bound, rounded up (`rounding`). NaN means that the accountant proves nothing: it does not know
+the steps' noise distribution, the steps' own deltas use up delta, delta is 0 although the accountant needs some, or its
+formula exceeds the range of floats. No steps cost 0.0 by every accountant, as do steps with only deltas that fit in
+delta.
 
-The ledger is fixed beforehand, or its losses are (`pld`, `rdp` with the best order): as the stopping rule of a session
-that chooses its queries by earlier answers only `basic`, `zcdp` and one order of RDP are sound (Feldman, Zrnic 2021).
+The ledger is fixed beforehand, or its losses are (`pld`, `rdp` with the best order). As the stopping rule of a session
+that chooses queries by earlier answers, only `basic`, `zcdp` and one order of RDP are sound (Feldman, Zrnic 2021).
 
-Steps with deltas of their own have these taken off first. An (epsilon, delta)-DP step is, but for an event of
-probability delta, an epsilon-DP step (Kairouz, Oh, Viswanath 2015, theorem 3.3): outside the union of those events,
-whose probability is at most their sum, the other steps and the epsilons are all there is.
+Own deltas of steps are subtracted first. An (epsilon, delta)-DP step is an epsilon-DP step except for an event of
+probability delta (Kairouz, Oh, Viswanath 2015, theorem 3.3). Outside the union of these events, whose probability is at
+most the sum of the deltas, only the other steps and the epsilons remain.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from dpsql.core.rounding import RELATIVE_MARGIN, above, at_least, below, raised
 from dpsql.errors import InvalidArgument, InvalidPrivacyParameter, as_written
 
 Accountant = Callable[[Steps, Fraction], float]
-"""Steps and 0 <= delta < 1, as of `loss.as_delta`, to epsilon."""
+"""Maps steps and 0 <= delta < 1, as of `loss.as_delta`, to epsilon."""
 
 
 def basic(steps: Steps, delta: Fraction) -> float:
-    """Sums (Dwork, Roth 2014, theorem 3.16). Epsilons add exactly; of what the own deltas leave, each of the k steps
-    known by its rho alone, Gaussians too, gets an equal part, and there its tight epsilon. NaN if that part is 0."""
+    """Sum the steps (Dwork, Roth 2014, theorem 3.16). Epsilons add exactly. The rest of delta after the own deltas is
+    split equally among the k steps known only by their rho, Gaussians included, at the tight epsilon. NaN if the part
+    is 0."""
     slack = delta - steps.own_delta
     if slack < 0 or (steps.rhos and slack == 0):
         return math.nan
@@ -44,8 +46,8 @@ def basic(steps: Steps, delta: Fraction) -> float:
 
 
 def epsilons_of_rhos(steps: Steps, delta: float) -> tuple[renyi.FloatArray, renyi.FloatArray]:
-    """The tight epsilon at delta of one step of each rho, and how many there are: Gaussians by their exact curve, the
-    others by the conversion of zCDP."""
+    """Return the tight epsilon at delta of one step of each rho, and the number of such steps: Gaussians by their exact
+    curve, the others by the conversion of zCDP."""
     epsilons, counts = [], []
     if steps.gaussian:
         rhos, n = renyi.arrays(steps.gaussian)
@@ -59,7 +61,7 @@ def epsilons_of_rhos(steps: Steps, delta: float) -> tuple[renyi.FloatArray, reny
 
 
 def mu_of(rho: renyi.FloatArray) -> renyi.FloatArray:
-    """Sensitivity in standard deviations of a Gaussian of this rho, rounded up."""
+    """Return the sensitivity, in standard deviations, of a Gaussian of this rho, rounded up."""
     return np.asarray(np.sqrt(2 * rho) * (1 + 1e-15))
 
 
@@ -68,9 +70,9 @@ def advanced(steps: Steps, delta: Fraction) -> float:
         sqrt(2 log(1/slack) sum eps^2) + sum eps (e^eps - 1).
 
     The loss of a step is at most eps and on average at most eps (e^eps - 1), whatever came before, so Azuma's
-    inequality bounds the sum but for a probability `slack`. That is the whole rest of delta where all steps have a pure
-    epsilon; else half of it, and each of the k others is taken at its tight epsilon for delta/(2k). NaN if slack is 0,
-    or where e^eps is beyond floats. It may exceed `basic`: this is the theorem's own number.
+    inequality bounds the sum except for a probability `slack`. That is the rest of delta if all steps have a pure
+    epsilon; otherwise half of it, and each of the k others has its tight epsilon for delta/(2k). NaN if slack is 0, or
+    if e^eps exceeds floats. It may exceed `basic`: this is the theorem's own number.
     """
     slack = delta - steps.own_delta
     if not steps and slack >= 0:
@@ -91,8 +93,8 @@ def advanced(steps: Steps, delta: Fraction) -> float:
 
 def kov(steps: Steps, delta: Fraction) -> float:
     """Optimal composition of k steps of one epsilon (Kairouz, Oh, Viswanath 2015, theorem 3.3), solved for epsilon
-    also between the steps of that theorem. NaN unless all steps have a pure epsilon, the same for all, or where their
-    own deltas exceed delta."""
+    also between the steps of that theorem. NaN unless all steps have the same pure epsilon, or if their own deltas
+    exceed delta."""
     slack = finite_part(steps, delta)
     if not steps or math.isnan(slack):
         return slack * 0
@@ -103,11 +105,11 @@ def kov(steps: Steps, delta: Fraction) -> float:
 
 
 def finite_part(steps: Steps, delta: Fraction) -> float:
-    """The delta left for the finite losses, 1 - (1 - delta)/prod(1 - own delta), rounded down; NaN if there is none.
+    """Return the delta left for the finite losses, 1 - (1 - delta)/prod(1 - own delta), rounded down; NaN if none is.
 
-    With probability prod(1 - own delta) no step gives everything away, and given that the rest composes on its own
-    (Kairouz, Oh, Viswanath 2015, theorem 3.3). The product is at least 1 less the sum, so an exact comparison with the
-    sum decides where rounding cannot.
+    With probability prod(1 - own delta) no step reveals everything, and given that the rest composes independently
+    (Kairouz, Oh, Viswanath 2015, theorem 3.3). The product is at least 1 minus the sum, so an exact comparison with the
+    sum decides if rounding cannot.
     """
     if not steps.own_deltas:
         return below(delta)
@@ -118,7 +120,7 @@ def finite_part(steps: Steps, delta: Fraction) -> float:
 
 
 def zcdp_classic(steps: Steps, delta: Fraction) -> float:
-    """rho + 2 sqrt(rho log(1/delta)) (Bun, Steinke 2016, proposition 1.3). NaN where delta leaves nothing."""
+    """Return rho + 2 sqrt(rho log(1/delta)) (Bun, Steinke 2016, proposition 1.3). NaN if no delta is left."""
     slack = delta - steps.own_delta
     if not steps and slack >= 0:
         return 0.0
@@ -129,7 +131,7 @@ def zcdp_classic(steps: Steps, delta: Fraction) -> float:
 
 
 def zcdp(steps: Steps, delta: Fraction) -> float:
-    """zCDP, tightly converted (Canonne, Kamath, Steinke 2020, proposition 12). NaN where delta leaves nothing."""
+    """zCDP, tightly converted (Canonne, Kamath, Steinke 2020, proposition 12). NaN if no delta is left."""
     slack = delta - steps.own_delta
     if not steps and slack >= 0:
         return 0.0
@@ -137,13 +139,13 @@ def zcdp(steps: Steps, delta: Fraction) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The least epsilon that the tight conversion of rho-zCDP gives for 0 < delta < 1, rounded up."""
+    """Return the least epsilon by the tight conversion of rho-zCDP for 0 < delta < 1, rounded up."""
     return renyi.best(lambda s: (1 + s) * rho, delta, rho)
 
 
 def rdp(steps: Steps, delta: Fraction) -> float:
-    """Renyi DP with exact curves, the best order and the tight conversion. Order infinity, where the pure epsilons
-    add up and no delta is needed, is one of the orders. NaN where delta leaves nothing and not all steps are pure."""
+    """Renyi DP with exact curves, the best order and the tight conversion. The orders include infinity, at which pure
+    epsilons add up and no delta is needed. NaN if no delta is left and not all steps are pure."""
     slack = delta - steps.own_delta
     if slack < 0 or (steps.rhos and slack == 0):
         return math.nan

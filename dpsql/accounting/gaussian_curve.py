@@ -22,7 +22,7 @@ _erfc = np.vectorize(math.erfc, otypes=[float])
 
 
 def log_delta(mu: Any, shift: Any) -> FloatArray:
-    """log of an upper bound of delta at epsilon = mu * shift, elementwise; mu > 0, shift >= 0."""
+    """Return the log of an upper bound of delta at epsilon = mu * shift, elementwise; mu > 0, shift >= 0."""
     mu, shift = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), np.asarray(shift, dtype=np.float64))
     shift = shift - 1e-15 * (shift + mu / 2)  # a and b are rounded; a smaller epsilon covers it
     a, b = shift - mu / 2, shift + mu / 2
@@ -43,9 +43,10 @@ def _mills_drop(x: FloatArray, mu: FloatArray) -> FloatArray:
 
 
 def epsilons_of(mu: Any, delta: float) -> FloatArray:
-    """Upper bounds of the least epsilon >= 0 at which a Gaussian of each mu is (epsilon, delta)-DP; 0 < delta < 1.
+    """Return an upper bound of the least epsilon >= 0 for (epsilon, delta)-DP of a Gaussian of each mu; 0 < delta < 1.
 
-    Bisection in epsilon/mu, whose upper end keeps log_delta <= log(delta); there Phi(-a) <= exp(-a^2/2) ends it.
+    Bisection in epsilon/mu, whose upper end keeps log_delta <= log(delta); initially it follows from
+    Phi(-a) <= exp(-a^2/2).
     """
     mu = np.atleast_1d(np.asarray(mu, dtype=np.float64))
     goal = math.log(delta) - 1e-15 * (1 - math.log(delta))
@@ -59,10 +60,10 @@ def epsilons_of(mu: Any, delta: float) -> FloatArray:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """epsilons_of for one Gaussian."""
+    """Return `epsilons_of` for one Gaussian."""
     return float(epsilons_of(mu, delta)[0])
 
 
 def delta_of(mu: float, epsilon: float) -> float:
-    """An upper bound of the delta of one Gaussian at epsilon >= 0; never 0."""
+    """Return an upper bound of the delta of one Gaussian at epsilon >= 0; never 0."""
     return min(1.0, math.nextafter(math.exp(float(log_delta([mu], [epsilon / mu])[0])), 1.0))

@@ -1,4 +1,4 @@
-"""What one event tells about k people together, by each rule that is known; NaN where a rule says nothing.
+"""Group privacy: the loss of one event towards k people together, by each known rule; NaN if a rule does not apply.
 
     pure               k epsilon (Dwork, Roth 2014, theorem 2.2)
     approximate        from the event's own curve d(e): (k e, d(e) (e^(k e) - 1)/(e^e - 1)) (Vadhan 2017, lemma 2.2),
@@ -6,11 +6,11 @@
     zcdp               k^2 rho (Bun, Steinke 2016, proposition 1.9), tight conversion
     rdp_proposition_2  for the least c with 2^c >= k: at order alpha/2^c, alpha >= 2^(c + 1), 3^c times the divergence
                        of order alpha (Mironov 2017, proposition 2), best order, tight conversion
-    rdp                the law's own curve, k times as far apart: Gaussian k^2 rho, the others with k epsilon
-    exact              k people move the number k times as far before the noise is added: the law's exact curve for that
-                       distance; of an epsilon-DP step, the worst (k epsilon)-DP step
+    rdp                the distribution's own curve at k times the sensitivity: Gaussian k^2 rho, others k epsilon
+    exact              k people change the sum k times as far before noise is added: the distribution's exact curve for
+                       that sensitivity; for an epsilon-DP step, the worst (k epsilon)-DP step
 
-An (epsilon, delta)-DP step has no more to say than the rule `approximate`; of a zCDP step no exact curve is known.
+Only the rule `approximate` applies to an (epsilon, delta)-DP step; no exact curve is known for a zCDP step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpsql.core.rounding import above, at_least, below, raised
 
 
 def compared(event: Event, size: int, delta: Fraction) -> dict[str, float]:
-    """The epsilon for `size` people at 0 <= delta < 1 by every rule, each rounded up."""
+    """Return the epsilon for `size` people at 0 <= delta < 1 by every rule, each rounded up."""
     steps = Steps.of([event])
     epsilons = dict.fromkeys(("pure", "approximate", "zcdp", "rdp_proposition_2", "rdp", "exact"), math.nan)
     epsilons["approximate"] = approximate(steps, size, delta)
@@ -45,7 +45,7 @@ def compared(event: Event, size: int, delta: Fraction) -> dict[str, float]:
 
 
 def farther(steps: Steps, size: int) -> Steps:
-    """The steps as `size` people see them, who move every input `size` times as far."""
+    """Return the steps for `size` people, with every sensitivity multiplied by `size`."""
 
     def times(tally: Tally, factor: int) -> Tally:
         return {key * factor: count for key, count in tally.items()}
@@ -59,7 +59,7 @@ def farther(steps: Steps, size: int) -> Steps:
 
 
 def proposition_2(steps: Steps, size: int, delta: Fraction) -> float:
-    """Mironov's group privacy at its best order; NaN for delta 0."""
+    """Return the epsilon of Mironov's group privacy at its best order; NaN for delta 0."""
     if not delta:
         return math.nan
     c = (size - 1).bit_length()
@@ -72,8 +72,8 @@ def proposition_2(steps: Steps, size: int, delta: Fraction) -> float:
 
 
 def approximate(steps: Steps, size: int, delta: Fraction) -> float:
-    """k e for the least e found with d(e) growth(e, k) <= delta. Since the growth is at least k, e is no less than
-    where d(e) = delta/k; from there on every e is tried in steps of a tenth, and the first that holds is refined."""
+    """Return k e for the least e found with d(e) growth(e, k) <= delta. Since the growth is at least k, d(e) = delta/k
+    gives a lower bound of e; from there e grows in steps of a tenth, and the first valid e is refined."""
     most = math.inf if steps.rhos else above(steps.pure)
     curve = _own_curve(steps)
 
@@ -97,7 +97,7 @@ def approximate(steps: Steps, size: int, delta: Fraction) -> float:
 
 
 _LEAST = 5e-324
-"""The smallest float above 0: what is smaller is rounded up to it."""
+"""The smallest float above 0: smaller numbers are rounded up to it."""
 
 
 def _own_curve(steps: Steps) -> Callable[[float], float]:

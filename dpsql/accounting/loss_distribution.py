@@ -1,16 +1,16 @@
-"""Privacy loss distributions: the composition of known laws of loss, by Fourier transform, never below the truth.
+"""Privacy loss distributions: composition of known distributions by Fourier transform, always an upper bound.
 
 The worst pair of a composition is the product of the worst pairs (Zhu, Dong, Wang 2022, theorem 10), so losses add up
-as independent variables, and delta(e) = E[(1 - e^(e - L))+]. The laws are put on one grid, where the pair only gets
-worse (`loss_laws`). What else is approximate is added to delta:
+as independent variables, and delta(e) = E[(1 - e^(e - L))+]. The distributions are put on one grid, which only makes
+the pair worse (`loss_laws`). All other approximation errors are added to delta:
 
-    tilting  each law is multiplied by e^(s x) and normed, s such that the sum's mean is near the epsilon sought; the
-             transform's errors, of the size of the largest term, are then small against the tail that counts
+    tilting  each distribution is multiplied by e^(s x) and normalized, with s such that the sum's mean is near the
+             epsilon sought; the transform's errors, of the size of the largest term, are then small against the tail
     floats   every term of the sum is raised by (k + 1) 4u log2(N), u = 2^-53: a transform errs by at most that per
              factor in the mean over frequencies, no factor is above 1, and a term is such a mean
-    wrapping the circular sum adds to a term what lies a whole window away: an error upward for all losses inside the
+    wrapping the circular sum adds to a term the terms a whole window away: an error upward for all losses inside the
              window; losses above it count as infinite, their mass by Chernoff's bound
-    tails    what was cut off a Gaussian's law counts as infinite
+    tails    the truncated tails of a Gaussian count as infinite losses
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from dpsql.core.rounding import above, at_least, below, raised
 from dpsql.schema.frozen import dataclass
 
 _FINEST = 2**14
-"""Grid steps in a window, at least: then the grid alone adds less than a thousandth to epsilon."""
+"""Least number of grid steps in a window: then the grid adds less than a thousandth to epsilon."""
 _MOST_POINTS = 2**22
-"""A grid with more needs seconds. A coarser one, or a window that is too small, is still safe."""
+"""A larger grid would need seconds. A coarser one, or a window that is too small, is still safe."""
 _MOST_WORK = 2**26
-"""Grid points of all laws together, for the same reason."""
+"""Most grid points of all distributions together, for the same reason."""
 _SPREAD = 30.0
-"""The window holds all of the tilted sum but a part of about e^-30 at either end."""
+"""The window holds all of the tilted sum except a part of about e^-30 at either end."""
 _LARGEST = 1e9
 _MOST_STEPS = 10**7
-"""Beyond this epsilon, rho or number of steps the grid has no room for all losses; the Renyi bound stands in."""
+"""Beyond this epsilon, rho or number of steps the grid cannot hold all losses; the Renyi bound is used."""
 
 
 def epsilon_of(steps: Steps, delta: Fraction) -> float:
-    """The least epsilon at delta, rounded up; NaN if a step is known by its zCDP alone, or where the steps' own deltas
-    leave nothing of delta and not all are pure. Never above `rdp` at the same finite part of delta."""
+    """Return the least epsilon at delta, rounded up; NaN if a step is known only by its zCDP, or if the steps' own
+    deltas use up delta and not all steps are pure. Never above `rdp` at the same finite part of delta."""
     slack = finite_part(steps, delta)
     if not steps:
         return slack * 0
@@ -66,14 +66,14 @@ def epsilon_of(steps: Steps, delta: Fraction) -> float:
         return most
     first = sums.tilted(sums.tilt_for(most), math.log(slack))
     least, sharp = first.epsilon_at(slack)
-    if not sharp:  # the tilt was aimed too far from the answer
+    if not sharp:  # the tilt was too far from the answer
         again, _ = sums.tilted(sums.tilt_for(min(least, most)), math.log(slack)).epsilon_at(slack)
         least = min(least, again)
     return min(most, raised(least))
 
 
 def delta_of(steps: Steps, epsilon: Fraction) -> float:
-    """The least delta at epsilon >= 0, rounded up; NaN if a step is known by its zCDP alone."""
+    """Return the least delta at epsilon >= 0, rounded up; NaN if a step is known only by its zCDP."""
     if steps.concentrated:
         return math.nan
     log_kept = math.fsum(n * math.log1p(-above(own)) for own, n in steps.own_deltas.items())
@@ -98,21 +98,21 @@ def _finite_delta(steps: Steps, epsilon: Fraction) -> float:
     if not 1e-12 < max(goal, sums.scale) < _LARGEST or sums.count > _MOST_STEPS:
         return bound
     found = sums.tilted(s, log_bound - 7).delta_at(goal * (1 - 1e-12))
-    return min(bound, math.nextafter(found, 1.0))  # in this order a NaN loses
+    return min(bound, math.nextafter(found, 1.0))  # in this order `min` ignores a NaN
 
 
 def _finite(steps: Steps) -> Steps:
-    """The steps given that none of their own deltas struck."""
+    """Return the steps conditional on none of their own deltas' events."""
     return Steps(laplace=steps.laplace, response=steps.response, gaussian=steps.gaussian)
 
 
 def _mu(steps: Steps) -> float:
-    """All Gaussians as one: the losses are normal, and their rhos add."""
+    """Return mu of all Gaussians combined: the losses are normal, and their rhos add."""
     return float(mu_of(np.array([above(weighted(steps.gaussian))]))[0])
 
 
 def _measures(epsilons: Tally) -> list[float]:
-    """The largest number of which all epsilons are multiples, if they are few, and the commonest epsilon."""
+    """Return the greatest common divisor of the epsilons, if they are few, and the most frequent epsilon."""
     measures = [float(max(epsilons, key=lambda epsilon: epsilons[epsilon]))]
     if len(epsilons) <= 8:
         denominator = math.lcm(*(epsilon.denominator for epsilon in epsilons))
@@ -121,7 +121,7 @@ def _measures(epsilons: Tally) -> list[float]:
 
 
 class _Sums:
-    """The sum of the losses of all steps: its exact moments, and its law under a tilt."""
+    """The sum of the losses of all steps: its exact moments, and its distribution under a tilt."""
 
     def __init__(self, steps: Steps, epsilon: float) -> None:
         self.epsilon = epsilon
@@ -134,7 +134,7 @@ class _Sums:
         self.measures = _measures(steps.epsilons)
 
     def log_mgf(self, s: FloatArray) -> FloatArray:
-        """log E[e^(s L)] of the sum, at each s."""
+        """Return log E[e^(s L)] of the sum, at each s."""
         logs = s * (s + 1) * self.rho
         if len(self.laplace):
             logs = logs + self.laplace_counts @ loss_laws.log_mgf_laplace(self.laplace[:, None], s[None, :])
@@ -143,16 +143,16 @@ class _Sums:
         return np.asarray(logs)
 
     def tilt_for(self, epsilon: float) -> float:
-        """The smallest s at which E[e^(s (L - epsilon))] is nearly least: there the tilted sum has mean about epsilon,
-        or is close to its largest value."""
+        """Return the smallest s at which E[e^(s (L - epsilon))] is nearly minimal: there the tilted sum has mean about
+        epsilon, or is close to its largest value."""
         s = np.exp(math.log(max(1.0, 1 / self.scale)) / 2 + np.arange(-12, 12, 0.1))
-        few = s[s * max(epsilon, self.scale) < 1e8]  # beyond this, floats cannot tell s L from s epsilon
+        few = s[s * max(epsilon, self.scale) < 1e8]  # beyond this, floats cannot distinguish s L from s epsilon
         s = few if len(few) else s[:1]
         bound = self.log_mgf(s) - s * epsilon
         return float(s[np.argmax(bound <= bound.min() + 0.01)])
 
     def tilted(self, s: float, log_delta: float) -> _TiltedDistribution:
-        """The law of the sum under the tilt e^(s L), on a grid and window fit for a tail of about delta."""
+        """Return the sum's distribution under the tilt e^(s L), on a grid and window for a tail of about delta."""
         t = np.exp(math.log(max(1.0, 1 / self.scale)) / 2 + np.arange(-12, 12, 0.25))
         here, near = self.log_mgf(np.array([s, s * (1 + 1e-4)]))
         mean = (near - here) / (s * 1e-4)
@@ -165,7 +165,7 @@ class _Sums:
         coarse = max(1e-4 * self.epsilon / self.count, widest / most)
         h = max(min(width / 250 / math.sqrt(self.count), width / _FINEST), coarse)
         fitting = [measure for measure in self.measures if measure >= h]
-        if fitting:  # a grid through the end points of the laws, where they have points of large mass
+        if fitting:  # put the end points of the distributions on the grid, since they have large masses
             h = fitting[0] / math.ceil(fitting[0] / h)
         points = width / h + 64 + (self.count if h == coarse else 0)
         size = min(2 * most, _MOST_POINTS, 2 ** math.ceil(math.log2(points)))
@@ -217,8 +217,8 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _TiltedDistribution:
-    """The law of a sum of losses x, rising: terms times exp(log_scale), each term at most `error` too small; relative
-    error `slip`; `lost` is the mass above the last x."""
+    """The distribution of a sum of losses x, ascending: terms times exp(log_scale), each term at most `error` too
+    small; relative error `slip`; `lost` is the mass above the last x."""
 
     x: FloatArray
     terms: FloatArray
@@ -228,22 +228,22 @@ class _TiltedDistribution:
     lost: float
 
     def delta_at(self, epsilon: float) -> float:
-        """delta, for an epsilon at or above the window's lower end; 1 below it."""
+        """Return delta, for an epsilon at or above the window's lower end; 1 below it."""
         return self._parts(epsilon)[0] if epsilon >= self.x[0] else 1.0
 
     def _parts(self, epsilon: float) -> tuple[float, float]:
-        """delta, and what of it is a margin for errors."""
+        """Return delta, and the part of it that is a margin for errors."""
         first = int(np.searchsorted(self.x, epsilon, side="right"))
         gain = -np.expm1(epsilon - self.x[first:])
-        with np.errstate(over="ignore", invalid="ignore"):  # far below the tilt it is infinite or NaN
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite or NaN far below the tilt
             scale = np.exp(self.log_scale[first:])
             masses, errors = self.terms[first:] * scale, self.error * scale
             margin = float((errors * gain).sum()) + self.slip * float(masses.sum()) + self.lost
             return float((masses * gain).sum()) + margin, margin
 
     def epsilon_at(self, delta: float) -> tuple[float, bool]:
-        """The least epsilon >= 0 in the window with delta_at(epsilon) <= delta, and whether the window was aimed well:
-        infinity and False where there is none."""
+        """Return the least epsilon >= 0 in the window with delta_at(epsilon) <= delta, and whether the window was
+        suitable: infinity and False if there is none."""
         low, high = max(0.0, float(self.x[0])), float(self.x[-1])
         if high <= low or not self._parts(high)[0] <= delta:
             return math.inf, False

@@ -1,9 +1,8 @@
-"""Privacy losses as values: what is promised, under four definitions, and the proved ways from one to another.
+"""Privacy losses as values: guarantees under four definitions, and the proved conversions between them.
 
-A loss is frozen and checks itself. `+` is composition with a loss of the same kind, `group(k)` the loss towards k
-people together (k neighbouring steps apart), `to_approx(delta)` the (epsilon, delta) promise that follows, epsilon
-rounded up.
-`<=` says that a promise is at least as strong, where one number or pair decides it.
+A loss is frozen and validated. `+` is composition with a loss of the same kind, `group(k)` the loss towards k people
+together (k neighbouring steps apart), `to_approx(delta)` the implied (epsilon, delta) guarantee, epsilon rounded up.
+`<=` means that a guarantee is at least as strong, where one number or pair decides it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _not_negative(value: object, name: str) -> Fraction:
 @checked_methods
 @dataclass(frozen=True, slots=True, init=False)
 class ApproxDP:
-    """(epsilon, delta)-DP (Dwork, Roth 2014, definition 2.4); a delta of 1 or more is no promise and is held as 1."""
+    """(epsilon, delta)-DP (Dwork, Roth 2014, definition 2.4); a delta of 1 or more guarantees nothing and becomes 1."""
 
     epsilon: Fraction
     delta: Fraction
@@ -44,27 +43,27 @@ class ApproxDP:
         object.__setattr__(self, "delta", min(Fraction(1), _not_negative(delta, "delta")))
 
     def __add__(self, other: ApproxDP) -> ApproxDP:
-        """Both numbers add (Dwork, Roth 2014, theorem 3.16)."""
+        """Add both numbers (Dwork, Roth 2014, theorem 3.16)."""
         if not isinstance(other, ApproxDP):
             return NotImplemented
         return ApproxDP(self.epsilon + other.epsilon, self.delta + other.delta)
 
     def __le__(self, other: ApproxDP) -> bool:
-        """True where both numbers are at most the other's; two losses may stand neither way."""
+        """Return whether both numbers are at most the other's; two losses may be incomparable."""
         if not isinstance(other, ApproxDP):
             return NotImplemented
         return self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def group(self, size: int) -> ApproxDP:
-        """(k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (Vadhan 2017, lemma 2.2): the i-th of the k steps adds
-        delta e^(i epsilon). delta is rounded up."""
+        """Return (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (Vadhan 2017, lemma 2.2): the i-th of the k
+        steps adds delta e^(i epsilon). delta is rounded up."""
         k = whole(size, "size")
         times = growth(above(self.epsilon), k)
         grown = self.delta * times if times is not None else Fraction(self.delta > 0)
         return ApproxDP(self.epsilon * k, grown)
 
     def to_approx(self, delta: Number) -> ApproxDP:
-        """The same epsilon with a larger delta. Raises InvalidPrivacyParameter for a smaller one."""
+        """Return the same epsilon with a larger delta. Raises InvalidPrivacyParameter for a smaller one."""
         wanted = as_delta(delta)
         if wanted < self.delta:
             raise InvalidPrivacyParameter(f"delta must be at least {float(self.delta):g}, got {delta}.")
@@ -72,8 +71,8 @@ class ApproxDP:
 
 
 def growth(epsilon: float, size: int) -> Fraction | None:
-    """(e^(k epsilon) - 1)/(e^epsilon - 1), by which delta grows for k people, rounded up; None where it is above
-    e^13,000, and no delta above 0 that a float can hold leaves anything of 1."""
+    """Return (e^(k epsilon) - 1)/(e^epsilon - 1), the growth of delta for k people, rounded up; None above e^13,000,
+    where any positive float delta grows beyond 1."""
     if epsilon == 0:
         return Fraction(size)
     log = size * epsilon + math.log(-math.expm1(-size * epsilon)) - epsilon - math.log(-math.expm1(-epsilon))
@@ -96,26 +95,26 @@ class PureDP:
         object.__setattr__(self, "epsilon", _not_negative(epsilon, "epsilon"))
 
     def __add__(self, other: PureDP) -> PureDP:
-        """Epsilons add (Dwork, Roth 2014, theorem 3.14)."""
+        """Add the epsilons (Dwork, Roth 2014, theorem 3.14)."""
         return PureDP(self.epsilon + other.epsilon) if isinstance(other, PureDP) else NotImplemented
 
     def __le__(self, other: PureDP) -> bool:
         return self.epsilon <= other.epsilon if isinstance(other, PureDP) else NotImplemented
 
     def group(self, size: int) -> PureDP:
-        """k epsilon (Dwork, Roth 2014, theorem 2.2): the ratios of k steps multiply."""
+        """Return k epsilon (Dwork, Roth 2014, theorem 2.2): the ratios of k steps multiply."""
         return PureDP(self.epsilon * whole(size, "size"))
 
     def to_approx(self, delta: Number) -> ApproxDP:
-        """The same epsilon: it holds at every delta."""
+        """Return the same epsilon, which holds at every delta."""
         return ApproxDP(self.epsilon, as_delta(delta))
 
     def to_zcdp(self) -> ZCDP:
-        """rho = epsilon^2/2 (Bun, Steinke 2016, proposition 1.4)."""
+        """Return rho = epsilon^2/2 (Bun, Steinke 2016, proposition 1.4)."""
         return ZCDP(self.epsilon**2 / 2)
 
     def to_rdp(self) -> RDP:
-        """The curve of randomised response, the worst epsilon-DP step (see `renyi.response`)."""
+        """Return the curve of randomised response, the worst epsilon-DP step (see `renyi.response`)."""
         epsilon = np.array([above(self.epsilon)])
         return RDP(lambda alpha: float(renyi.response(epsilon, np.array([alpha - 1]))[0]))
 
@@ -131,24 +130,24 @@ class ZCDP:
         object.__setattr__(self, "rho", _not_negative(rho, "rho"))
 
     def __add__(self, other: ZCDP) -> ZCDP:
-        """Rhos add (Bun, Steinke 2016, lemma 1.7)."""
+        """Add the rhos (Bun, Steinke 2016, lemma 1.7)."""
         return ZCDP(self.rho + other.rho) if isinstance(other, ZCDP) else NotImplemented
 
     def __le__(self, other: ZCDP) -> bool:
         return self.rho <= other.rho if isinstance(other, ZCDP) else NotImplemented
 
     def group(self, size: int) -> ZCDP:
-        """k^2 rho (Bun, Steinke 2016, proposition 1.9)."""
+        """Return k^2 rho (Bun, Steinke 2016, proposition 1.9)."""
         return ZCDP(self.rho * whole(size, "size") ** 2)
 
     def to_approx(self, delta: Number) -> ApproxDP:
-        """The tight conversion (Canonne, Kamath, Steinke 2020, proposition 12). Raises InvalidPrivacyParameter for
-        delta 0."""
+        """Apply the tight conversion (Canonne, Kamath, Steinke 2020, proposition 12). Raises InvalidPrivacyParameter
+        for delta 0."""
         slack = _some(delta)
         return ApproxDP(Fraction(zcdp_epsilon(above(self.rho), below(slack))) if self.rho else Fraction(0), slack)
 
     def to_rdp(self) -> RDP:
-        """alpha rho at every order alpha."""
+        """Return alpha rho at every order alpha."""
         rho = above(self.rho)
         return RDP(lambda alpha: alpha * rho)
 
@@ -157,37 +156,37 @@ class ZCDP:
 @dataclass(frozen=True, slots=True)
 class RDP:
     """Renyi DP as a whole curve: `curve(alpha)` bounds the divergence of order alpha > 1 (Mironov 2017, definition 4);
-    infinity where nothing is promised."""
+    infinity without a bound."""
 
     curve: Callable[[float], float]
 
     def __add__(self, other: RDP) -> RDP:
-        """Curves add, order by order (Mironov 2017, proposition 1)."""
+        """Add the curves, order by order (Mironov 2017, proposition 1)."""
         if not isinstance(other, RDP):
             return NotImplemented
         return RDP(lambda alpha: raised(self.curve(alpha) + other.curve(alpha)))
 
     def at(self, alpha: float) -> float:
-        """The divergence at an order alpha > 1. Raises InvalidPrivacyParameter for another order."""
+        """Return the divergence at an order alpha > 1. Raises InvalidPrivacyParameter for another order."""
         if isinstance(alpha, bool) or not 1 < alpha < math.inf:
             raise InvalidPrivacyParameter(f"alpha must be a finite number > 1, got {as_written(alpha)}.")
         return raised(self.curve(alpha))
 
     def stable(self, c: int) -> RDP:
-        """The curve after a transformation that takes neighbours at most 2^c steps apart: at orders alpha/2^c, where
-        alpha >= 2^(c + 1), 3^c times the curve at alpha (Mironov 2017, proposition 2); infinity below order 2."""
+        """Return the curve after a transformation that takes neighbours at most 2^c steps apart: at orders alpha/2^c,
+        where alpha >= 2^(c + 1), 3^c times the curve at alpha (Mironov 2017, proposition 2); infinity below order 2."""
         if c == 0:
             return self
         whole(c, "c")
         return RDP(lambda alpha: 3**c * self.curve(2**c * alpha) if alpha >= 2 else math.inf)
 
     def group(self, size: int) -> RDP:
-        """`stable` for the least c with 2^c >= size. Where the law is known, its own curve with `size` times the
-        sensitivity is far better; see `dpsql.accounting.group_privacy`."""
+        """Return `stable` for the least c with 2^c >= size. For a known distribution, its own curve with `size` times
+        the sensitivity is far better; see `dpsql.accounting.group_privacy`."""
         return self.stable((whole(size, "size") - 1).bit_length())
 
     def to_approx(self, delta: Number) -> ApproxDP:
-        """The tight conversion at the best order (see `renyi.best`). Raises InvalidPrivacyParameter for delta 0."""
+        """Apply the tight conversion at the best order (`renyi.best`). Raises InvalidPrivacyParameter for delta 0."""
         slack = _some(delta)
 
         def curve(s: renyi.FloatArray) -> renyi.FloatArray:

@@ -1,9 +1,9 @@
-"""Equal epsilon-DP steps composed as well as is possible: the exact curve of repeated randomised response.
+"""Optimal composition of equal epsilon-DP steps: the exact curve of repeated randomised response.
 
 The worst epsilon-DP step is randomised response (Kairouz, Oh, Viswanath 2015, theorem 3.1): the truth with probability
 e^eps/(1 + e^eps). With k of them and l lies the loss is (k - 2l) eps and
     delta(e) = sum over l of P(l) (1 - exp(e - (k - 2l) eps)), the positive terms, P binomial(k, 1/(1 + e^eps)),
-which is their theorem 3.3 between its steps too.
+which extends their theorem 3.3 to values between its steps.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dpsql.schema.frozen import dataclass
 FloatArray = NDArray[np.float64]
 
 _MARGIN = 50.0
-"""Numbers of lies with a total probability below e^-50 of the wanted delta are left out, and taken off it."""
+"""Numbers of lies with a total probability below e^-50 of the wanted delta are omitted, and subtracted from it."""
 _SMALLEST = -690.0
-"""A delta below e^-690 is of no interest."""
+"""A delta below e^-690 is irrelevant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Responses:
     count: int
 
     def epsilon_at(self, delta: float) -> float:
-        """The least epsilon for this delta >= 0, rounded up; never above count * epsilon."""
+        """Return the least epsilon for this delta >= 0, rounded up; never above count * epsilon."""
         most = self.epsilon * self.count
         if delta <= 0:
             return above(most)
@@ -48,22 +48,22 @@ class Responses:
         return min(above(most), raised(high))
 
     def delta_at(self, epsilon: float) -> float:
-        """The least delta for this epsilon >= 0, rounded up; 0 from count * epsilon on."""
+        """Return the least delta for this epsilon >= 0, rounded up; 0 from count * epsilon on."""
         if Fraction(epsilon) >= self.epsilon * self.count:
             return 0.0
         found = self._delta(*self._losses(_SMALLEST), epsilon) + math.exp(_SMALLEST - _MARGIN)
         return min(1.0, raised(math.nextafter(found, 1.0)))
 
     def _delta(self, losses: FloatArray, masses: FloatArray, epsilon: float) -> float:
-        """delta, and the rounding error of the masses: a few units of the last place of the logarithm, whose terms are
-        of the size of the distance from the mean, some multiple of sqrt(k)."""
+        """Return delta plus the rounding error of the masses: a few units of the last place of the logarithm, whose
+        terms are of the size of the distance from the mean, some multiple of sqrt(k)."""
         over = losses > epsilon
         parts = masses[over] * -np.expm1(epsilon - losses[over])
         error = 1e-14 * (1 + math.sqrt(self.count)) * float(masses[over].sum())
         return float(parts.sum()) + error
 
     def _losses(self, log_delta: float) -> tuple[FloatArray, FloatArray]:
-        """Losses and their probabilities, for all numbers of lies but those whose probability is below e^-50 delta.
+        """Return losses and their probabilities, except for numbers of lies with a probability below e^-50 delta.
 
         P(|l - mean| > t) <= 2 exp(-2 t^2/k) (Hoeffding 1963).
         """
@@ -72,12 +72,12 @@ class Responses:
         reach = math.sqrt(k * (_MARGIN + math.log(2) - log_delta) / 2)
         lies = np.arange(max(0, math.floor(mean - reach)), min(k, math.ceil(mean + reach)) + 1)
         masses = np.exp(log_binomial(lies, k, epsilon))
-        # They add up to 1; dividing takes out the rounding of the two probabilities, whose k-th powers are in each.
+        # They add up to 1; dividing removes the rounding of the two probabilities, whose k-th powers are in each.
         return np.asarray((k - 2 * lies) * epsilon), np.asarray(masses / masses.sum())
 
 
 def log_binomial(lies: NDArray[np.int64], k: int, epsilon: float) -> FloatArray:
-    """log P(l) for binomial(k, 1/(1 + e^eps)), by the saddle-point expansion of Loader 2000, which keeps its precision
+    """Return log P(l) for binomial(k, 1/(1 + e^eps)), by the saddle-point expansion of Loader 2000, which is precise
     for large k: Stirling's errors and deviances instead of differences of large log-factorials."""
     log_lie, log_truth = -epsilon - math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(-epsilon))
     truths = k - lies
@@ -91,7 +91,7 @@ def log_binomial(lies: NDArray[np.int64], k: int, epsilon: float) -> FloatArray:
 
 
 def _times_log_ratio(count: FloatArray, k: int, log_probability: float) -> FloatArray:
-    """count * log(count / (k p)), near count = k p by log1p, where the plain difference of logarithms loses digits."""
+    """Return count * log(count / (k p)), near count = k p by log1p, since differences of logarithms lose digits."""
     expected = k * math.exp(log_probability)
     far = np.log(count) - math.log(k) - log_probability
     if expected > 0:
@@ -102,7 +102,7 @@ def _times_log_ratio(count: FloatArray, k: int, log_probability: float) -> Float
 
 
 def _stirling_error(n: FloatArray) -> FloatArray:
-    """log n! less Stirling's formula."""
+    """Return log n! minus Stirling's formula."""
     series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / n**2) / n**2) / n**2) / n
     small = n < 16
     series[small] = _SMALL_ERRORS[n[small].astype(int)]

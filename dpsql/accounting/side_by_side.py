@@ -1,5 +1,5 @@
-"""All accountants, among them the one that computes with the whole distribution of the loss, which is loaded when it is
-asked: it takes longer to import than the others together."""
+"""All accountants. The one that uses the privacy loss distribution is loaded when needed: it takes longer to import
+than the others together."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dpsql.core.events import Steps
 
 
 def pld(steps: Steps, delta: Fraction) -> float:
-    """The whole distribution of the loss, by FFT with pessimistic rounding. NaN if a step is known by its zCDP alone
-    (no worst pair is known), or where delta leaves nothing and not all steps are pure."""
+    """Compose privacy loss distributions by FFT with pessimistic rounding. NaN if a step is known only by its zCDP (no
+    worst pair is known), or if no delta is left and not all steps are pure."""
     from dpsql.accounting import loss_distribution as distributions
 
     return distributions.epsilon_of(steps, delta)
 
 
 def delta_of(steps: Steps, epsilon: Fraction) -> float:
-    """The least delta at epsilon that `pld` proves. NaN if a step is known by its zCDP alone."""
+    """Return the least delta at epsilon that `pld` proves. NaN if a step is known only by its zCDP."""
     from dpsql.accounting import loss_distribution as distributions
 
     return distributions.delta_of(steps, epsilon)

@@ -10,7 +10,7 @@ from dpsql.remote.server.messages import Message
 
 @dataclass(eq=False)
 class Job:
-    """One query. begins: start of its grid, on the loop clock; key, body: hashes; reach, ahead: see `seen_at`."""
+    """One query. begins: start of its time grid, on the loop clock; key, body: hashes; reach, ahead: see `seen_at`."""
 
     analyst: str
     key: str
