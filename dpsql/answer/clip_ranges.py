@@ -29,7 +29,7 @@ def _values(release: Release, plain: QueryWording) -> Iterator[Clip]:
 
 
 def _of_units(release: Release, plain: QueryWording) -> Iterator[Clip]:
-    """Yield the clips of what each unit contributes to a group, where that is bounded."""
+    """Yield the clips of each unit's contribution to a group, if it is bounded."""
     for m in release.analysis.measured:
         if m.of == "total" or (m.of == "mean" and m.aggregation.per_unit is not None):
             held = m.count if m.sum is None else m.sum

@@ -34,7 +34,7 @@ def whose(table: TableSchema) -> str:
 
 
 def list_columns(tables: Iterable[TableSchema]) -> str:
-    """List what is declared of each column of each table."""
+    """List the declared facts of each column of each table."""
     blocks = []
     for table in tables:
         columns = aligned([facts_of(column) for column in table.columns], indent=2)

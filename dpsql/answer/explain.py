@@ -27,7 +27,7 @@ _SIZES = (100, 1_000, 10_000)
 
 @dataclass(frozen=True)
 class Explanation(BaseExplanation):
-    """How a query is answered; prints as a few lines, `.to_dict()` returns a dictionary. `left`: the session's budget
+    """Explanation of a query; prints as a few lines, `.to_dict()` returns a dictionary. `left`: the session's budget
     after the query."""
 
     _release: Release

@@ -282,7 +282,7 @@ def _short(name: str) -> str:
 
 
 def far_off_in_words(off: SelectionError) -> str:
-    """The error of a selected value: in ranks or counts, and the distance of candidates where it matters."""
+    """Describe the error of a selected value: in ranks or counts, with the distance of candidates if it matters."""
     rows = f"{'about ' if off.several else ''}{numbered(off.rows, 'row')}"
     error = f"rank error at most {rows} (95 %)"
     if off.rank is not None:

@@ -81,8 +81,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A clip range: for values `of` an expression, or for what one unit adds to an aggregate. `type`: that of a column
-    with declared bounds."""
+    """A clip range: for values `of` an expression, or for one unit's contribution to an aggregate. `type`: the type of
+    a column with declared bounds."""
 
     of: Expr | Aggregation
     held: Interval

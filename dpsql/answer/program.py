@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ProgramExplanation(Explanation):
-    """How a multi-step query is answered: its releases, each with its share of the cost, and the free post-processing
+    """Explanation of a multi-step query: its releases, each with its share of the cost, and the free post-processing
     SQL over their answers. `_release` is the first of them."""
 
     _releases: tuple[Release, ...] = ()

@@ -25,7 +25,7 @@ def uncounted_rows(release: Release) -> str:
 
 def _is_declared(release: Release, key: GroupKey) -> bool:
     """Return whether the key's list of values is declared for a private column. Other lists follow from joins, which
-    say themselves which rows they keep."""
+    determine the rows that they keep."""
     if not key.listed or not isinstance(key.expr, Column):
         return False
     scans = (

@@ -64,7 +64,7 @@ def _unit_note(release: Release) -> str:
 
 
 def _large_delta(release: Release) -> str:
-    """Warn of a large delta, the chance that the guarantee fails for somebody: it must be small beside 1 / people."""
+    """Warn of a large delta, the chance that the guarantee fails for somebody: it must be far below 1 / people."""
     delta = release.cost.delta
     known = max((scan.table.people or 0 for scan in scans_of(release.query.plan.input)), default=0)
     if known and delta * known > 1:

@@ -57,11 +57,11 @@ def backup(schema: Schema, file: Path) -> str:
 
 
 def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | None = None) -> dict[str, Loss]:
-    """Replace a schema's ledger with a copy, and charge what may have been spent since: everything left of every share,
-    and the rest to nobody; or what the owner states for each analyst ("": for a ledger without shares). Returns the
-    charges by analyst. The replaced ledger is kept beside it, under another name.
+    """Replace a schema's ledger with a copy, and charge what may have been spent since: everything left of every share
+    and, to no analyst, what others may have been given; or what the owner states for each analyst ("": for a ledger
+    without shares). Returns the charges by analyst. The replaced ledger is kept beside it, under another name.
 
-    On failure the ledger is unchanged. Earlier checkpoints become void: analysts who send one are notified. Raises
+    The ledger is unchanged until the copy takes its place. Earlier checkpoints become void: analysts who send one are notified. Raises
     InvalidArgument (if a server serves it), InvalidSchema, LedgerError (also for a copy from before `dpsql ledger
     renew`)."""
     target = _ledger_file(schema)

@@ -2,10 +2,10 @@
 
 DuckDB's limits of time and memory do not stop every function, so statements with large bounds are refused. The rows of
 a query are at most the product over the relations in its FROM, and the sum over UNION. The `width` of a value, in
-characters or elements, is bounded by its parts: a sum over arguments, or a product if one argument says how often
-another is repeated. Names are not resolved: a column is as wide as the widest value of the relations that its SELECT
-reads. Both bounds hold if cells are at most `CELL` wide; a statement is accepted if its own bounds and those of its
-parts are small.
+characters or elements, is bounded by its parts: a sum over arguments, or a product if one argument is the number of
+repetitions of another. Names are not resolved: a column is as wide as the widest value of the relations that its SELECT
+reads. Both bounds hold if cells are at most `CELL` wide; a statement is accepted if its bounds and those of its parts
+are small.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class _Work:
         if name in _REPLACING:
             return _checked(1, (widths[0] + 1) * max(1, *widths[1:]))[1]
         if name in _MAPPING:
-            # A filter's lambda costs as much for each element as that of a transformation.
+            # A filter's lambda costs as much for each element as a transformation's lambda.
             return _checked(1, widths[0] * self.per_element(arguments[1], (size[0], max(size[1], widths[0]))))[1]
         if name in _FORMATTING:
             return _checked(1, _formatted(name, arguments, sum(widths)))[1]

@@ -28,7 +28,7 @@ _MOST_ROWS_SHOWN = 60
 
 
 class RemoteExplanation(BaseExplanation):
-    """How a query is answered: prints as a few lines; `.to_dict()` returns a dictionary."""
+    """Explanation of a query; prints as a few lines, `.to_dict()` returns a dictionary."""
 
     def __init__(self, said: Mapping[str, Any], *, with_budget: bool = True) -> None:
         self._said = said
@@ -100,7 +100,7 @@ class RemoteResult(BaseResult):
 
     @property
     def _columns(self) -> list[Column]:
-        """The columns without that of a heading."""
+        """The columns without the heading column."""
         return self._own[1:] if self._heading else self._own
 
     @property

@@ -202,7 +202,7 @@ class Wire:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise ServerUnavailable if content read in this context is not what a dpsql server sends."""
+        """Raise ServerUnavailable if content read in this context is not from a dpsql server."""
         try:
             yield
         except DPSQLError:

@@ -1,7 +1,7 @@
 """Arrow and Polars tables as frames, column by column, with their own types.
 
 Columns are taken without looking at cells. One-shot sources, such as readers of batches and lazy queries, are run when
-the table is opened, and their result is the table: what the query does is the owner's responsibility.
+the table is opened, and their result is the table: the query itself is the owner's responsibility.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A relation is a query that is re-executed each time, with its connection's macros, settings and views; a dataset may
 filter rows, and make columns from names of folders. Therefore each is run once, when the table is opened, and its Arrow
-result is the table: what it does is the owner's responsibility. A dataset that is just a list of Parquet files is
+result is the table: the program itself is the owner's responsibility. A dataset that is just a list of Parquet files is
 treated as that list.
 """
 

@@ -32,7 +32,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 class Guard:
     """ASGI middleware. hosts: the names, with ports, under which the server may be addressed; in_front: whether an
-    address is that of a proxy that terminates TLS."""
+    address belongs to a proxy that terminates TLS."""
 
     def __init__(
         self,

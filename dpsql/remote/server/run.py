@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServerSetup:
-    """What is served, and at which address. `check` raises InvalidArgument for plain HTTP, or for disabled protections,
+    """Files and address of a server. `check` raises InvalidArgument for plain HTTP, or for disabled protections,
     on an address that others can reach."""
 
     schema: Path

@@ -70,7 +70,7 @@ class Worker:
     def __init__(self, config: Config, files: Files) -> None:
         self._config, self._files = config, files
         self.ended: Counter[str] = Counter()
-        """How often the process ended or had to be ended during a message, by reason."""
+        """Number of times that the process ended or had to be ended during a message, by reason."""
         self._thread = ThreadPoolExecutor(1)
         self._process: Any = None
         self._connection: Any = None
@@ -238,7 +238,7 @@ class Crew:
 
     @property
     def ended(self) -> Counter[str]:
-        """How many processes ended or had to be ended during a message, by reason."""
+        """Number of processes that ended or had to be ended during a message, by reason."""
         return sum((each.ended for each in self._runners), self._planner.ended)
 
     def memory(self) -> dict[str, int]:

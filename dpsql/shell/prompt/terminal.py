@@ -76,7 +76,7 @@ class Terminal:
         """Do nothing: the toolkit has stored the statement."""
 
     def _shown(self, app: Application[str]) -> None:
-        """Load, after the first rendering, what the first keys need."""
+        """After the first rendering, load the modules that the first keys need."""
         app.after_render -= self._shown
         Thread(target=self._get_ready, daemon=True).start()
 
