@@ -61,9 +61,9 @@ def restore(schema: Schema, file: Path, *, spent_since: Mapping[str, Loss] | Non
     and, to no analyst, what others may have been given; or what the owner states for each analyst ("": for a ledger
     without shares). Returns the charges by analyst. The replaced ledger is kept beside it, under another name.
 
-    The ledger is unchanged until the copy takes its place. Earlier checkpoints become void: analysts who send one are notified. Raises
-    InvalidArgument (if a server serves it), InvalidSchema, LedgerError (also for a copy from before `dpsql ledger
-    renew`)."""
+    The ledger is unchanged until the copy takes its place. Earlier checkpoints become void: analysts who send one are
+    notified. Raises InvalidArgument (if a server serves it), InvalidSchema, LedgerError (also for a copy from before
+    `dpsql ledger renew`)."""
     target = _ledger_file(schema)
     with alone(access.access_file(schema)), _draft_of(target) as draft:
         with closing(open_ledger(file, owner=True)):

@@ -1,5 +1,5 @@
-"""Imports everything that workers need for queries (see `fork_server`). Lazy loading would make the first query of a kind
-slower than the second, and so reveal whether anybody has run one."""
+"""Imports everything that workers need for queries (see `fork_server`). Lazy loading would make the first query of a
+kind slower than the second, and so reveal whether anybody has run one."""
 
 from __future__ import annotations
 
