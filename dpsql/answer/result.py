@@ -153,7 +153,7 @@ class Result(BaseResult):
 
     def _plot_parts(self, level: float) -> tuple[list[Column], list[Panel]]:
         """Return the key columns, and the panels of noisy numbers."""
-        from dpsql.answer.plot import parts  # as above
+        from dpsql.answer.plot import parts  # most answers are not plotted
 
         ends = {name: (low.tolist(), high.tolist()) for name, (low, high) in self._bounds(level).items()}
         return parts(self._value_columns(None), self._answer.noisy, ends)

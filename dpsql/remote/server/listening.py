@@ -46,7 +46,7 @@ class LimitedListener(socket.socket):
         self.addresses: Counter[str] = Counter()
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection within the limits. Raises BlockingIOError if there is none, or after many refusals."""
+        """Return the next connection within the limits. Raises BlockingIOError without one, or after many refusals."""
         for _ in range(_MOST_REFUSALS):
             accepted, address = super().accept()
             if self._is_refused(address[0]):
@@ -84,7 +84,7 @@ class _Connection(socket.socket):
 
 
 def most_connections() -> int:
-    """Raise the process's limit of descriptors as far as it may, and return how many connections that leaves."""
+    """Raise the process's limit of descriptors as far as allowed, and return the number of connections it permits."""
     try:
         import resource  # not on all platforms
     except ImportError:

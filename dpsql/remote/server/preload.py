@@ -46,6 +46,6 @@ _warm_up()
 if "dpsql.remote.server.parent_watch" in sys.modules:
     sys.modules[
         "dpsql.remote.server.parent_watch"
-    ].untied()  # by a process that others are forked of, which has no thread then
+    ].untied()  # only in the fork server, which has no threads from then on
 gc.collect()
 gc.freeze()  # keep loaded objects: collecting them would take 40 ms each time, and copy their shared pages

@@ -18,7 +18,7 @@ LINGER = 1.0
 
 
 class LimitedProtocol(H11Protocol):
-    """One connection."""
+    """A connection with these limits."""
 
     _timer: asyncio.TimerHandle | None = None
 

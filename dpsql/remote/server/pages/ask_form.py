@@ -143,7 +143,7 @@ class Price:
 
     @classmethod
     def of(cls, terms: Mapping[str, Any], quote: Quote, whole: str) -> Price:
-        """whole: the budget's epsilon, in words."""
+        """Describe a quoted cost. whole: the budget's epsilon, in words."""
         left = left_in_words(quote.left, whole)
         carried = quoted(terms, quote.cost)
         if quote.replayed:
@@ -159,7 +159,7 @@ class Price:
 
 
 def left_in_words(left: RemainingBudget, whole: str) -> str:
-    """whole: the budget's epsilon, in words."""
+    """Describe the remaining budget. whole: the budget's epsilon, in words."""
     delta = f", delta {show(left.delta)}" if left.delta else ""
     return f"left epsilon {show(left.epsilon)} of {whole}{delta}"
 
