@@ -107,8 +107,20 @@ def connect(
     error: float | None = None,
     confidence: float | None = None,
 ) -> Connection:
-    """Open a connection that runs each statement in a session (`dpsql.Session`, or the result of `dpsql.connect`), at
-    this cost. Closing the connection leaves the session open. Raises InvalidArgument."""
+    """Open a connection that runs each statement in a session at a given cost. Closing it leaves the session open.
+
+    Parameters
+    ----------
+    session : Session or RemoteSession
+        Where statements run.
+    epsilon, delta, rho, error, confidence : float, optional
+        Arguments of `Session.query` for each statement.
+
+    Raises
+    ------
+    InvalidArgument
+        If `session` is not a session.
+    """
     if not callable(getattr(session, "query", None)):
         raise InvalidArgument(
             f"a connection is made of a session, got {as_written(session)}.",

@@ -93,12 +93,31 @@ def compile_trace(sql: str, tables: Mapping[str, Any], *, params: Any = None) ->
 def insecure_exact(session: Session, sql: str, key: bytes, **terms: Any) -> Integers:
     """INSECURE: the exact integers of a query, before any noise. For an owner's audits and for tests of engines alone.
 
-    key: 32 bytes that determine which rows of a unit contribution bounding drops; the same key, plan and rows give the
-    same integers on every engine. terms: epsilon=, params= and other arguments of `Session.explain`. For a query that
-    chooses its bounds, returns the integers of that choice: all others depend on the bounds drawn.
+    Charges nothing, writes nothing, keeps nothing.
 
-    Charges nothing, writes nothing, keeps nothing. Raises InvalidArgument (no session of an owner, no such key), errors
-    of `Session.explain`, and InternalError.
+    Parameters
+    ----------
+    session : Session
+        A session of an owner.
+    sql : str
+        The query.
+    key : bytes
+        32 bytes that determine which rows of a unit contribution bounding drops; the same key, plan and rows give the
+        same integers on every engine.
+    terms
+        epsilon=, params= and other arguments of `Session.explain`.
+
+    Returns
+    -------
+    Integers
+        For a query that chooses its bounds, the integers of that choice: all others depend on the bounds drawn.
+
+    Raises
+    ------
+    InvalidArgument
+        If the session is no session of an owner, or the key is invalid.
+    InternalError
+        If the run fails. Other errors as `Session.explain`.
     """
     _check_owner(session, "insecure_exact")
     if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
@@ -113,13 +132,32 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
     """INSECURE: `runs` independent answers to one query, none of them paid for; together they reveal what each hides.
     For an owner's audits alone.
 
-    Each run is complete: it selects rows within contribution bounds, clip bounds and groups anew, with fresh noise from
-    the operating system. terms: epsilon=, params= and other arguments of `Session.explain`. Returns the rows of all
-    answers, concatenated, with the columns of the answer; the index has the levels "run" (0 to runs - 1) and "row". A
-    run in which every group is hidden has no row.
+    Each run is complete: contribution bounding, clip bounds and partition selection are repeated, with fresh noise from
+    the operating system. Charges nothing, writes nothing, keeps nothing.
 
-    Charges nothing, writes nothing, keeps nothing. Raises InvalidArgument (no session of an owner, no such number),
-    errors of `Session.explain`, and InternalError.
+    Parameters
+    ----------
+    session : Session
+        A session of an owner.
+    sql : str
+        The query.
+    runs : int
+        The number of answers.
+    terms
+        epsilon=, params= and other arguments of `Session.explain`.
+
+    Returns
+    -------
+    DataFrame
+        The rows of all answers, concatenated, with the columns of the answer; the index has the levels "run" (0 to
+        runs - 1) and "row". A run in which every group is hidden has no row.
+
+    Raises
+    ------
+    InvalidArgument
+        If the session is no session of an owner, or `runs` is invalid.
+    InternalError
+        If a run fails. Other errors as `Session.explain`.
     """
     _check_owner(session, "insecure_draws")
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:

@@ -78,10 +78,20 @@ __all__ = [
 def compare(events: Any, delta: Number) -> pd.DataFrame:
     """Return the total epsilon at delta by every accountant: index "accountant", column "epsilon".
 
-    events: events, or ledger entries (objects whose attribute `events` is a tuple of events), or an object with a
-    ledger (a session), or a single one of these. For a session with unbounded neighbours, steps that read parts of one
-    declared partition count once, by the most expensive part; otherwise all steps count.
-    Raises InvalidPrivacyParameter for a delta outside [0, 1), InvalidArgument for anything that is not an event.
+    Parameters
+    ----------
+    events : events, ledger entries or session
+        Events, or objects whose attribute `events` is a tuple of events, or an object with a ledger, or a single one of
+        these. For a session with unbounded neighbours, steps that read parts of one declared partition count once, by
+        the most expensive part; otherwise all steps count.
+    delta : number
+
+    Raises
+    ------
+    InvalidPrivacyParameter
+        For a delta outside [0, 1).
+    InvalidArgument
+        For anything that is not an event.
     """
     slack = as_delta(delta)
     ways = [Steps.of(way) for way in _ways(events)]
@@ -142,29 +152,48 @@ def pld(events: Any, delta: Number) -> float:
 
 @checked_names
 def delta_of(events: Any, epsilon: Number) -> float:
-    """Return the least delta at epsilon >= 0 by the privacy loss distribution.
-    Raises InvalidPrivacyParameter, InvalidArgument."""
+    """Return the least delta at epsilon >= 0 by the privacy loss distribution. Events as for `compare`.
+
+    Raises
+    ------
+    InvalidPrivacyParameter, InvalidArgument
+    """
     return side_by_side.delta_of(Steps.of(_events(events)), _epsilon(epsilon))
 
 
 @checked_names
 def gaussian_epsilon(sigma: Number, delta: Number, sensitivity: Number = 1) -> float:
     """Return the least epsilon at delta of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
-    Raises InvalidPrivacyParameter; delta must lie in (0, 1)."""
+
+    Raises
+    ------
+    InvalidPrivacyParameter
+        Also for a delta outside (0, 1).
+    """
     return gaussian.epsilon_of(_mu(sigma, sensitivity), below(_positive_delta(delta)))
 
 
 @checked_names
 def gaussian_delta(sigma: Number, epsilon: Number, sensitivity: Number = 1) -> float:
     """Return the least delta at epsilon >= 0 of one continuous Gaussian (Balle, Wang 2018, theorem 8), rounded up.
-    Raises InvalidPrivacyParameter."""
+
+    Raises
+    ------
+    InvalidPrivacyParameter
+    """
     return gaussian.delta_of(_mu(sigma, sensitivity), below(_epsilon(epsilon)))
 
 
 @checked_names
 def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number = 1) -> float:
     """Return sensitivity sqrt(2 ln(1.25/delta))/epsilon (Dwork, Roth 2014, theorem A.1), rounded up: for teaching,
-    since the exact curve needs less noise. Raises InvalidPrivacyParameter, also for epsilon > 1 for lack of proof."""
+    since the exact curve needs less noise.
+
+    Raises
+    ------
+    InvalidPrivacyParameter
+        Also for epsilon > 1, for which the formula is not proved.
+    """
     slack, cost = _positive_delta(delta), positive(epsilon, "epsilon")
     if cost > 1:
         raise InvalidPrivacyParameter(
@@ -177,7 +206,12 @@ def classic_gaussian_sigma(epsilon: Number, delta: Number, sensitivity: Number =
 @checked_names
 def group_privacy(event: Event, size: int, delta: Number) -> pd.DataFrame:
     """Return the epsilon of an event for `size` people together, at delta, by every rule: index "rule", column
-    "epsilon". Raises InvalidPrivacyParameter, InvalidArgument."""
+    "epsilon".
+
+    Raises
+    ------
+    InvalidPrivacyParameter, InvalidArgument
+    """
     if not isinstance(event, Event):
         raise InvalidArgument(f"{event!r} is no event.", hint=_WHAT)
     return _frame(grouping.compared(event, whole(size, "size"), as_delta(delta)), "rule")

@@ -70,10 +70,24 @@ class BaseResult:
     ) -> Figure:
         """Plot the answer as a matplotlib Figure, one panel for each aggregate or each `column`, with intervals.
 
-        kind: "line" over a key of dates, timestamps or years, with a line for each category of a second key; "bar" for
-        keys that are numbers or bands like '18-29'; "dot" for the first 30 groups of other keys; "auto" chooses. ax:
-        the Axes to draw a single column into. Raises InvalidArgument if matplotlib is not installed or the answer has
-        no column of numbers."""
+        Parameters
+        ----------
+        column : str or sequence of str, optional
+            Columns to plot.
+        kind : str
+            "line" over a key of dates, timestamps or years, with a line for each category of a second key; "bar" for
+            keys that are numbers or bands like '18-29'; "dot" for the first 30 groups of other keys; "auto" chooses.
+        ax : Axes, optional
+            The Axes to draw a single column into.
+        title : str
+        level : float
+            Level of the intervals.
+
+        Raises
+        ------
+        InvalidArgument
+            If matplotlib is not installed, or the answer has no column of numbers.
+        """
         from dpsql.answer.plot import caption_of, chosen_panels, drawing, figure_of
 
         keys, panels = self._plot_parts(level)

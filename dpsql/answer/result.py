@@ -138,8 +138,13 @@ class Result(BaseResult):
     def intervals(self, level: float = 0.95, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return the intervals of the exact answers: the keys, and for each aggregate `age` columns age_low, age_high.
 
-        Each cell is covered with probability `level`, given that its row is shown; with `simultaneous`, all cells of a
-        column at once. A group just above its threshold may therefore have a single row.
+        Parameters
+        ----------
+        level : float
+            Probability with which each cell is covered, given that its row is shown. A group just above its threshold
+            may therefore have a single row.
+        simultaneous : bool
+            Whether all cells of a column are covered at once.
         """
         bounds = self._bounds(level, simultaneous=simultaneous)
         columns: dict[str, Any] = {}

@@ -34,9 +34,23 @@ Number = float | Fraction | Decimal | None
 def connect(url: str, *, token_file: str | os.PathLike[str] | None = None, anchor: str | None = None) -> RemoteSession:
     """Open a session on the server at this address: https, or http on this machine only.
 
-    The token is read from `token_file`, which other users must not be able to read, else from the environment variable
-    DPSQL_TOKEN, else from a prompt. anchor: an earlier `RemoteSession.ledger_anchor`, whose entries the server's ledger
-    must still contain. Raises InvalidArgument, AccessDenied for an invalid token, ServerUnavailable, and LedgerError.
+    Parameters
+    ----------
+    url : str
+        The address.
+    token_file : str or Path, optional
+        File with the token, which other users must not be able to read. By default the token is read from the
+        environment variable DPSQL_TOKEN, or from a prompt.
+    anchor : str, optional
+        An earlier `RemoteSession.ledger_anchor`, whose entries the server's ledger must still contain.
+
+    Raises
+    ------
+    InvalidArgument, ServerUnavailable
+    AccessDenied
+        For an invalid token.
+    LedgerError
+        If the ledger was rolled back.
     """
     session = RemoteSession(Wire(url, token_file, checked_anchor(anchor)))
     try:
