@@ -58,8 +58,24 @@ class Bill:
 
 def cost(session: Session, queries: Sequence[str], **terms: Any) -> Bill:
     """Return the costs that a session's ledger would charge for queries run one after another: repetitions and cached
-    answers are free. Charges nothing and reads no row. terms: epsilon, delta, rho and params of `Session.quotes`.
-    Raises InvalidArgument and InvalidPrivacyParameter; the refusal of a query is in the bill."""
+    answers are free. Charges nothing and reads no row.
+
+    Parameters
+    ----------
+    session : Session
+    queries : sequence of str
+    terms
+        epsilon, delta, rho and params of `Session.quotes`.
+
+    Returns
+    -------
+    Bill
+        With the error of a refused query, if any.
+
+    Raises
+    ------
+    InvalidArgument, InvalidPrivacyParameter
+    """
     priced: list[QueryCost] = []
     refused: QueryRefused | None = None
     try:

@@ -121,10 +121,28 @@ def renew_ledger(
 ) -> tuple[str, ...]:
     """Set a new total for a schema file's ledger: a line in its chain, with the reason. What is spent stays spent.
 
-    epsilon, delta: the total for all answers, including earlier ones; delta: None keeps it. The parts of delta and the
-    shares of analysts stay. Returns the lines that the file's [budget] must contain from now on, where it differs:
-    until then every session on it is refused. Raises InvalidSchema, InvalidPrivacyParameter (also if more is spent
-    already), InvalidArgument, LedgerError.
+    The parts of delta and the shares of analysts stay.
+
+    Parameters
+    ----------
+    schema : str or Path
+        The schema file.
+    epsilon, delta : float
+        The total for all answers, including earlier ones. delta: None keeps it.
+    reason : str
+        Recorded in the ledger.
+
+    Returns
+    -------
+    tuple of str
+        The lines that the file's [budget] must contain from now on, where it differs: until then every session on it is
+        refused.
+
+    Raises
+    ------
+    InvalidSchema, InvalidArgument, LedgerError
+    InvalidPrivacyParameter
+        Also if more is spent already.
     """
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidArgument("a new total needs a reason, which stays in the ledger.", hint="Add --reason TEXT.")

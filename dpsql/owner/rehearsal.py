@@ -60,7 +60,20 @@ def rehearse(schema: str | os.PathLike[str] | Schema, *, budget: Budget | None =
 
     Refuses what a session refuses: a file without a budget, unless one is given, a file with an undecided unit, and
     what the engine for its data does not support. Columns that the file does not declare are unknown, even if the data
-    have them. more: `epsilon`, `delta` and `max_epsilon` of a Session. Raises InvalidSchema.
+    have them.
+
+    Parameters
+    ----------
+    schema : str, Path or Schema
+        The schema file.
+    budget : Budget, optional
+        In place of the file's.
+    more
+        `epsilon`, `delta` and `max_epsilon` of a Session.
+
+    Raises
+    ------
+    InvalidSchema
     """
     declared = schema if isinstance(schema, Schema) else Schema.from_toml(Path(schema))
     tables = {name: _table(name, entry, declared) for name, entry in declared.tables.items()}

@@ -75,10 +75,21 @@ def suggest_schema(data: object, name: str = "data", **text: Any) -> str:
     """Draft a schema file for a table, as TOML to be completed: types, `# TODO bounds`, and comments that guess units
     from names.
 
-    data: a DataFrame or another source of a Session, whose stored types are used (for Python objects the types of the
-    cells), or the path of a file. name: the table's name. text: the format of a text file (delimiter, skip and so on,
-    as in `Table`); settings that its header reveals are added, to be checked. The draft contains no bound, key, limit
-    or count. Raises InvalidSchema, InvalidArgument.
+    The draft contains no bound, key, limit or count.
+
+    Parameters
+    ----------
+    data : DataFrame, another source of a Session, or path
+        A source whose stored types are used (for Python objects the types of the cells), or the path of a file.
+    name : str
+        The table's name.
+    text
+        The format of a text file (delimiter, skip and so on, as in `Table`). Settings that its header reveals are
+        added, to be checked.
+
+    Raises
+    ------
+    InvalidSchema, InvalidArgument
     """
     words = _words(text)
     if isinstance(data, str | os.PathLike):
@@ -97,9 +108,21 @@ def suggest_schema(data: object, name: str = "data", **text: Any) -> str:
 
 
 def init(files: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str] | None = None, **text: Any) -> Path:
-    """Write the draft of a schema file for data files, and return its path: beside the first, `people.toml` for
-    `people.csv` and `dpsql.toml` for several, unless `output` is given. Existing files are not overwritten. text: as in
-    `suggest_schema`. Raises InvalidArgument, InvalidSchema."""
+    """Write the draft of a schema file for data files, and return its path. Existing files are not overwritten.
+
+    Parameters
+    ----------
+    files : sequence of str or Path
+        The data files.
+    output : str or Path, optional
+        By default beside the first file: `people.toml` for `people.csv`, `dpsql.toml` for several files.
+    text
+        As in `suggest_schema`.
+
+    Raises
+    ------
+    InvalidArgument, InvalidSchema
+    """
     words = _words(text)
     paths = [Path(each) for each in files]
     if not paths:
