@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpsql.answer.program import ProgramExplanation
+from dpsql.answer.multi_step import MultiStepExplanation
 from dpsql.core.exact import ExactPlan, ExactTable
 from dpsql.core.ledger.budget import Budget
 from dpsql.errors import InternalError, InvalidArgument, InvalidSchema, as_written
@@ -172,7 +172,7 @@ def insecure_draws(session: Session, sql: str, runs: int, **terms: Any) -> pd.Da
 def _one_release(session: Session, sql: str, terms: dict[str, Any]) -> Release:
     """Return the release of a single-step query. Raises InvalidArgument."""
     explanation = session.explain(sql, **terms)
-    if isinstance(explanation, ProgramExplanation):
+    if isinstance(explanation, MultiStepExplanation):
         raise InvalidArgument("this query is of several steps, and an audit is of one release.", hint="Audit each.")
     return explanation._release
 

@@ -9,7 +9,7 @@ import pytest
 
 import dpsql
 from dpsql.answer.computed_result import StagedResult
-from dpsql.answer.program import ProgramExplanation, ProgramResult
+from dpsql.answer.multi_step import MultiStepExplanation, MultiStepResult
 from dpsql.remote.answers import RemoteResult
 
 RESULT = [
@@ -72,9 +72,9 @@ def public_attributes(kind: type) -> set[str]:
     [
         (dpsql.Result, RESULT),
         (StagedResult, RESULT),
-        (ProgramResult, RESULT),
+        (MultiStepResult, RESULT),
         (dpsql.Explanation, EXPLANATION),
-        (ProgramExplanation, EXPLANATION),
+        (MultiStepExplanation, EXPLANATION),
         (dpsql.Session, SESSION),
         (dpsql.PrivacyLoss, ["delta", "epsilon", "within"]),
     ],

@@ -95,7 +95,7 @@ def footer(ledger: Ledger, cost: Cost, parts: Sequence[Part], spent: str, aside:
     return f"{spent} · left epsilon {show(left.epsilon)} of {show(ledger.whole)}{delta}{more}{where}"
 
 
-def program_footer(
+def multi_step_footer(
     ledger: Ledger, releases: Sequence[Release], paid: Sequence[Release], parts: Sequence[Part], aside: str = ""
 ) -> str:
     """As `footer`, for a statement of several releases, of which `paid` were paid for now."""

@@ -270,7 +270,7 @@ def _prepared_several(
     compiled: CompiledQuery, postprocess: Postprocess, catalog: Catalog, *, terms: Terms, **how: Any
 ) -> PreparedQuery:
     """Return a query of several releases, or of post-processing SQL over one."""
-    from dpsql.session.multi_step.run import prepared_program  # most queries have one release
+    from dpsql.session.multi_step.run import prepare_multi_step  # most queries have one release
     from dpsql.sql.compile import better_refusal
 
     law = {each: how[each] for each in ("strategy", "mechanism")}
@@ -283,7 +283,7 @@ def _prepared_several(
     if terms.goal is not None:
         raise InvalidPrivacyParameter("an error is asked of a query of one step, and this one has several.")
     try:
-        return prepared_program(
+        return prepare_multi_step(
             compiled.plan,
             postprocess,
             release_for,

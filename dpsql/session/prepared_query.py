@@ -111,10 +111,10 @@ class PreparedQuery:
         """
         if self.postprocess is not None:
             from dpsql.session.multi_step.postprocess_results import (
-                result_of_program,  # most queries have one release
+                multi_step_result,  # most queries have one release
             )
 
-            return result_of_program(
+            return multi_step_result(
                 self.releases, self.postprocess, released, footer, notes=notes, replayed=replayed, again=again
             )
         (release,), (values,) = self.releases, released

@@ -18,7 +18,7 @@ from dpsql.core.row_work import unit_work
 from dpsql.errors import DPSQLError, InvalidPrivacyParameter, LedgerError, UnsupportedSQL
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.cache.cached_answers import Question, Replay
-from dpsql.session.costs import Quote, program_footer
+from dpsql.session.costs import Quote, multi_step_footer
 from dpsql.session.prepared_query import PreparedQuery
 from dpsql.session.serialized_plan import from_bytes, in_bytes
 from dpsql.session.session import Session
@@ -130,7 +130,9 @@ class ServedSession(Session):
 
     def footer_again(self, prepared: PreparedQuery) -> str:
         """Return the current footer of a repeated answer."""
-        return program_footer(self._ledger, prepared.releases, (), self._parts_of(prepared.releases), self._place.aside)
+        return multi_step_footer(
+            self._ledger, prepared.releases, (), self._parts_of(prepared.releases), self._place.aside
+        )
 
     @contextmanager
     def not_seen_yet(self, keys: frozenset[str]) -> Iterator[None]:

@@ -68,7 +68,7 @@ class DatabaseTable:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ExternalFrame:
-    """The immutable result of an owner's program: a DataFrame of Arrow columns (`programs`)."""
+    """The immutable result of an owner's program: a DataFrame of Arrow columns (`external`)."""
 
     frame: pd.DataFrame
     name: str

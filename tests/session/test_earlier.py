@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer.program import ProgramExplanation, ProgramResult
+from dpsql.answer.multi_step import MultiStepExplanation, MultiStepResult
 from dpsql.errors import (
     DPSQLError,
     InternalError,
@@ -56,7 +56,7 @@ OF_THE_TOP = f"SELECT city, sex, COUNT(*) AS m FROM people JOIN ({TOP}) top USIN
 def test_both_releases_are_charged_in_one_entry_before_the_first_is_drawn():
     asked = session()
     result = asked.query(ABOVE, epsilon=1)
-    assert isinstance(result, ProgramResult)
+    assert isinstance(result, MultiStepResult)
     (entry,) = asked.ledger()
     assert (entry.label, entry.cost.epsilon) == (ABOVE, 1)
     assert [each.loss.epsilon for each in result.answers] == [Fraction(1, 2)] * 2
@@ -97,7 +97,7 @@ def test_another_value_is_another_question():
     asked = session()
     first = asked.query(ABOVE, epsilon=1, fresh=True)
     second = asked.query(ABOVE, epsilon=1, fresh=True)
-    values = [each.answers[0].item() for each in (first, second) if isinstance(each, ProgramResult)]
+    values = [each.answers[0].item() for each in (first, second) if isinstance(each, MultiStepResult)]
     assert values[0] != values[1]
     assert asked.spent.epsilon == 2
 
@@ -120,7 +120,7 @@ def test_what_dies_between_two_releases_stays_charged_and_what_was_drawn_is_kept
     kept = asked.query("SELECT AVG(pay) AS a FROM people", epsilon=0.5)
     assert kept.replayed
     result = asked.query(ABOVE, epsilon=1)
-    assert isinstance(result, ProgramResult)
+    assert isinstance(result, MultiStepResult)
     assert result.answers[0].item() == kept.item()
     assert asked.spent.epsilon == Fraction(3, 2)
 
@@ -162,7 +162,7 @@ def test_what_fails_on_shown_values_keeps_the_paid_answers():
 def test_the_plan_says_what_is_put_in():
     asked = session()
     explained = asked.query(f"EXPLAIN PRIVACY {ABOVE}", epsilon=1)
-    assert isinstance(explained, ProgramExplanation)
+    assert isinstance(explained, MultiStepExplanation)
     text = str(explained)
     assert "Given      (SELECT AVG(pay) FROM people), as shown by release 1" in text
     assert "pay > (SELECT AVG(pay) FROM people)" in text
@@ -186,7 +186,7 @@ def test_hidden_groups_share_delta_too():
     people = {"people": dpsql.Table(PEOPLE, bounds={"pay": (0, 100)})}
     asked = dpsql.Session(people, budget=dpsql.Budget(100, 1e-3))
     result = asked.query(OF_THE_TOP, epsilon=4, delta=1e-5)
-    assert isinstance(result, ProgramResult)
+    assert isinstance(result, MultiStepResult)
     (entry,) = asked.ledger()
     assert [each.loss.delta for each in result.answers] == [Fraction(1, 200_000)] * 2
     assert entry.cost.delta == Fraction(1, 100_000)
@@ -211,7 +211,7 @@ def test_bounds_are_searched_for_either_release():
     asked = dpsql.Session({"people": searched}, budget=dpsql.Budget(1_000))
     for number, (sql, expected, off) in enumerate(SEARCHED, start=1):
         result = asked.query(sql, epsilon=50 * number)
-        assert isinstance(result, ProgramResult)
+        assert isinstance(result, MultiStepResult)
         ((value,),) = result
         assert abs(value - expected) < off
         assert "pay" in result.bounds

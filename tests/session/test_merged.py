@@ -15,7 +15,7 @@ import dpsql
 from dpsql.accuracy import two_levels
 from dpsql.accuracy.hierarchies import variances_of
 from dpsql.accuracy.two_levels import share_of_groups
-from dpsql.answer.program import ProgramExplanation, ProgramResult
+from dpsql.answer.multi_step import MultiStepExplanation, MultiStepResult
 from dpsql.core.loss import Allowance
 from dpsql.core.mechanisms.coordinate_classes import law_of
 from dpsql.errors import DPSQLError, InternalError
@@ -42,9 +42,9 @@ BY_CITY = (
 )
 
 
-def explained(asked: dpsql.Session, sql: str, **how: Any) -> ProgramExplanation:
+def explained(asked: dpsql.Session, sql: str, **how: Any) -> MultiStepExplanation:
     found = asked.explain(sql, **how)
-    assert isinstance(found, ProgramExplanation)
+    assert isinstance(found, MultiStepExplanation)
     return found
 
 
@@ -68,7 +68,7 @@ def test_a_share_of_the_total_is_one_release_at_the_whole_epsilon():
 def test_it_is_charged_once_and_given_again_for_nothing():
     asked = session()
     first = asked.query(SHARE, epsilon=1)
-    assert isinstance(first, ProgramResult)
+    assert isinstance(first, MultiStepResult)
     assert [each.loss.epsilon for each in first.answers] == [1, 1], "one vector of noise"
     (entry,) = asked.ledger()
     assert entry.cost.epsilon == 1
@@ -94,7 +94,7 @@ def test_what_a_step_does_with_its_values_is_its_own():
     )
     assert explained(asked, sql, epsilon=4)._merges == (2,)
     result = asked.query(sql, epsilon=4)
-    assert isinstance(result, ProgramResult)
+    assert isinstance(result, MultiStepResult)
     assert [len([*each]) for each in result.answers] == [2, 3]
     sizes = PEOPLE[PEOPLE["sex"] == "F"]["city"].value_counts()
     assert {city for city, _, _ in result} <= set(sizes.index)
@@ -305,7 +305,7 @@ def test_groups_and_their_total_are_two_levels():
         assert told._cost.epsilon == 1
         assert "2 releases of groups and of all rows: none has more error so" in str(told)
         answer = asked.query(sql, epsilon=1)
-        assert isinstance(answer, ProgramResult)
+        assert isinstance(answer, MultiStepResult)
         assert np.isfinite(answer.intervals().iloc[:, 1:].to_numpy(dtype=float)).all()
         for each in answer.answers:
             assert np.isfinite(each.intervals().filter(regex="_(low|high)$").to_numpy(dtype=float)).all()

@@ -14,7 +14,7 @@ import pytest
 
 import dpsql
 from dpsql.answer.computed_result import StagedResult
-from dpsql.answer.program import ProgramResult
+from dpsql.answer.multi_step import MultiStepResult
 from dpsql.answer.result import Result
 from dpsql.plan.aggregates import AGGREGATES, Aggregation
 from dpsql.plan.expressions import Slot
@@ -243,7 +243,7 @@ def test_no_aggregate_without_an_interval_gives_one_to_what_is_made_of_it(name: 
 
 def test_ends_are_those_of_the_released_value() -> None:
     answer = ask(f"SELECT city, n, 2 * n + 1 AS t, -n AS m FROM {BY_CITY} a JOIN cities USING (city)")
-    assert isinstance(answer, ProgramResult)
+    assert isinstance(answer, MultiStepResult)
     (own,) = {id(each): each for each in answer.answers}.values()
     low, high = own._bounds(0.95)["n"]
     bounds = answer._bounds(0.95)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer.program import ProgramExplanation, ProgramResult
+from dpsql.answer.multi_step import MultiStepExplanation, MultiStepResult
 from dpsql.core.exact import ExactTable
 from dpsql.errors import (
     BudgetExceeded,
@@ -293,7 +293,7 @@ def test_one_charge_in_equal_shares():
     asked = session()
     sql = "SELECT sex, AVG(age) - (SELECT AVG(total) FROM orders) AS d FROM people GROUP BY sex"
     result = asked.query(sql, epsilon=1)
-    assert isinstance(result, ProgramResult)
+    assert isinstance(result, MultiStepResult)
     (entry,) = asked.ledger()
     assert entry.label == sql
     assert entry.cost.epsilon == 1
@@ -406,7 +406,7 @@ def test_explain_and_quote_say_the_program():
     asked = session()
     sql = "SELECT (SELECT COUNT(*) FROM people) - (SELECT COUNT(*) FROM orders) AS d"
     explained = asked.query(f"EXPLAIN PRIVACY {sql}", epsilon=1)
-    assert isinstance(explained, ProgramExplanation)
+    assert isinstance(explained, MultiStepExplanation)
     text = str(explained)
     assert "2 releases, epsilon 1 together" in text
     assert text.count("epsilon 0.5") >= 2

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpsql
-from dpsql.answer.program import ProgramResult
+from dpsql.answer.multi_step import MultiStepResult
 from dpsql.core.loss import as_epsilon
 from dpsql.errors import DPSQLError
 from tests.sql.oracle import matched
@@ -105,7 +105,7 @@ def test_a_mad_is_duckdbs(sql: str, oracle: duckdb.DuckDBPyConnection):
 def test_a_mad_is_two_releases_for_what_the_call_says():
     session = dpsql.Session(tables(), budget=dpsql.Budget(epsilon=10))
     answer = session.query("SELECT g, MAD(x) AS m FROM people GROUP BY g", epsilon=1)
-    assert isinstance(answer, ProgramResult)
+    assert isinstance(answer, MultiStepResult)
     assert len(answer.answers) == 2
     assert session.spent.epsilon == as_epsilon(1)
     assert "MEDIAN" in str(session.explain("SELECT MAD(x) FROM people", epsilon=1))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpsql.errors import InvalidSchema
-from dpsql.sources.programs import folded, no_such_table
+from dpsql.sources.external import folded, no_such_table
 from dpsql.sources.stored import DatabaseTable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 from dpsql.answer.explain import Explanation
-from dpsql.answer.program import ProgramResult
+from dpsql.answer.multi_step import MultiStepResult
 from dpsql.answer.result import Result
 from dpsql.core.cost import Cost
 from dpsql.core.ledger.filters import RemainingBudget, SpentBudget
@@ -76,7 +76,7 @@ def result_in_json(result: Result) -> dict[str, Any]:
         "price": result._cost_text,
         "loss": cost_in_json(result.loss),
         "bounds": {name: cells_in_json(pair) for name, pair in result.bounds.items()},
-        **({"answers": answers_in_json(result.answers)} if isinstance(result, ProgramResult) else {}),
+        **({"answers": answers_in_json(result.answers)} if isinstance(result, MultiStepResult) else {}),
     }
 
 

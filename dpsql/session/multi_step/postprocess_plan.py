@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dpsql.answer.program import ProgramExplanation
+from dpsql.answer.multi_step import MultiStepExplanation
 from dpsql.answer.result import Result, result_of
 from dpsql.plan.query_plan import Postprocess, ReleasePlan, handed
 from dpsql.postprocess.database import Statement, run
@@ -88,14 +88,14 @@ class PostprocessPlan:
                 answers.append(result_of(judged(release, released[place]), released[place], ""))
         return tuple(answers)
 
-    def explanation(self, releases: tuple[Release, ...]) -> ProgramExplanation:
+    def explanation(self, releases: tuple[Release, ...]) -> MultiStepExplanation:
         """Return the explanation of all releases together."""
         reads = tuple(
             tuple((self._last(each.reads), each.written) for each in step.inputs) if step.inputs else ()
             for step in self.firsts
         )
         given = reads if self.reads_prior_releases else ()
-        return ProgramExplanation(
+        return MultiStepExplanation(
             releases[0], _releases=releases, _sql=self.postprocess.sql, _inputs=given, _merges=self.merged
         )
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from dpsql.answer.computed_result import StagedResult
-from dpsql.answer.program import ProgramResult
+from dpsql.answer.multi_step import MultiStepResult
 from dpsql.answer.result import Result, result_of
 from dpsql.errors import PostprocessFailed
 from dpsql.plan.query_plan import Postprocess, QueryPlan, handed
@@ -56,7 +56,7 @@ def _noisy(postprocess: Postprocess, names: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, noise in zip(names, again.columns, strict=True) if not noise.known)
 
 
-def result_of_program(
+def multi_step_result(
     releases: tuple[Release, ...],
     plan: PostprocessPlan,
     released: Sequence[ReleasedValues],
@@ -65,7 +65,7 @@ def result_of_program(
     notes: tuple[str, ...],
     replayed: bool,
     again: str,
-) -> ProgramResult:
+) -> MultiStepResult:
     """Return the answer of a multi-step query from the values of its releases. Raises PostprocessFailed, which holds
     their answers."""
     answers: list[Result] = []
@@ -88,7 +88,7 @@ def result_of_program(
         noisy=_noisy(plan.postprocess, rows.names),
     )
     first = answers[0]
-    return ProgramResult(
+    return MultiStepResult(
         whole,
         first._release,
         first._released,

@@ -14,7 +14,7 @@ from dpsql.errors import PostprocessFailed
 from dpsql.executors.base import Engine
 from dpsql.release.release import Release, ReleasedValues
 from dpsql.session.cache.cached_answers import Question
-from dpsql.session.costs import program_footer
+from dpsql.session.costs import multi_step_footer
 from dpsql.session.free_queries import SessionEstimates
 from dpsql.session.ledger_setup import Place
 from dpsql.session.run import OpenTables, open_tables, run
@@ -56,7 +56,7 @@ class SessionSteps(SessionEstimates):
         releases = prepared.releases
         released, missing, notes = self._released(prepared, sql, fresh=fresh, plain=plain)
         paid = [releases[place] for place in missing]
-        footer = program_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
+        footer = multi_step_footer(self._ledger, releases, paid, self._parts_of(releases), self._place.aside)
         if paid:
             notes, self._unsaid = (*self._unsaid, *notes), ()
         public = self._catalog.public

@@ -28,7 +28,7 @@ from dpsql.sql.names.catalog import PublicValues
 Planned = Callable[[ReleasePlan, Allowance], Release]
 
 
-def prepared_program(
+def prepare_multi_step(
     plan: QueryPlan,
     postprocess: Postprocess,
     planned: Planned,

@@ -318,8 +318,8 @@ def _opened(
         raise InvalidArgument(
             f"{next(iter(form_words))}= is of text files.", hint='Table("people.csv", delimiter=";").'
         )
-    elif _is_program(source) or table is not None:
-        from dpsql.sources.programs import as_files, brought  # frames need no library of these programs
+    elif _is_external(source) or table is not None:
+        from dpsql.sources.external import as_files, brought  # frames need no library of external sources
 
         source = brought(source, table)
         origin = as_files(source)
@@ -337,7 +337,7 @@ _SOURCES = (
 _PROGRAMS = ("duckdb", "_duckdb", "pyarrow._dataset")
 
 
-def _is_program(source: object) -> bool:
+def _is_external(source: object) -> bool:
     """Return whether the source is run once. Decided by the module of its class, so that no library is loaded."""
     return any(kind.__module__.startswith(_PROGRAMS) for kind in type(source).__mro__)
 

@@ -1,4 +1,4 @@
-"""Sources that are programs of their owner: relations and connections of DuckDB, and datasets of Arrow.
+"""External sources: relations and connections of DuckDB, and datasets of Arrow.
 
 A relation is a query that is re-executed each time, with its connection's macros, settings and views; a dataset may
 filter rows, and make columns from names of folders. Therefore each is run once, when the table is opened, and its Arrow

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class ProgramExplanation(Explanation):
+class MultiStepExplanation(Explanation):
     """Explanation of a multi-step query: its releases, each with its share of the cost, and the free post-processing
     SQL over their answers. `_release` is the first of them."""
 
@@ -98,10 +98,10 @@ def _how(each: Explanation) -> str:
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class ProgramResult(ComputedResult):
+class MultiStepResult(ComputedResult):
     """The answer of SQL over releases. `answers`: the answers of the releases, with their intervals."""
 
-    _explained: ProgramExplanation | None = None
+    _explained: MultiStepExplanation | None = None
 
     @property
     def loss(self) -> Cost:
@@ -119,7 +119,7 @@ class ProgramResult(ComputedResult):
         return {name: held for each in self.answers for name, held in each.bounds.items()}
 
     @property
-    def explanation(self) -> ProgramExplanation:
+    def explanation(self) -> MultiStepExplanation:
         """The steps of the query and their costs."""
         assert self._explained is not None  # set by every caller
         return self._explained
