@@ -1,1 +1,1 @@
-"""Privacy boundary pass: a statement as releases and the post-processing over them."""
+"""Privacy boundary pass: separate a statement into releases and post-processing SQL."""

@@ -1,7 +1,7 @@
-"""Words of ours, and of others, that DuckDB has no function of: said in its own, for SQL over answers.
+"""Rewrite functions that DuckDB lacks in DuckDB's own functions, for post-processing SQL.
 
-TO_CHAR and FORMAT_DATE are STRFTIME, WIDTH_BUCKET and CLAMP what they come to, and PERCENTILE_CONT(q) WITHIN GROUP
-(ORDER BY x) is QUANTILE_CONT(x, q).
+TO_CHAR and FORMAT_DATE become STRFTIME, WIDTH_BUCKET and CLAMP become expressions, and PERCENTILE_CONT(q) WITHIN GROUP
+(ORDER BY x) becomes QUANTILE_CONT(x, q).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Said = Callable[[exp.Expr], exp.Expr | None]
 
 
 def in_duckdbs(tree: exp.Expr) -> exp.Expr:
-    """The tree in DuckDB's functions. Raises UnsupportedSQL."""
-    for node in reversed(list(tree.find_all(*_SAID))):  # what is inside of others comes after them
+    """Return the tree in DuckDB's functions. Raises UnsupportedSQL."""
+    for node in reversed(list(tree.find_all(*_SAID))):  # inner nodes first
         instead = _SAID[type(node)](node)
         if instead is None:
             continue
-        if sum(1 for _ in instead.walk()) > MOST_NODES:  # what is written several times doubles inside of itself
+        if sum(1 for _ in instead.walk()) > MOST_NODES:  # nested repeated arguments grow exponentially
             raise UnsupportedSQL(
                 "so long an expression inside CLAMP or WIDTH_BUCKET is not supported in SQL over answers.",
                 hint="Compute what is inside in a sub-query.",
@@ -39,8 +39,8 @@ def in_duckdbs(tree: exp.Expr) -> exp.Expr:
 
 
 def _to_char(node: exp.Expr) -> exp.Expr:
-    """TO_CHAR(t, 'YYYY-MM') by the codes of STRFTIME."""
-    from dpsql.sql.rewrite.time_formats import STRFTIME, to_char_pieces  # most texts have none
+    """Rewrite TO_CHAR(t, 'YYYY-MM') with the codes of STRFTIME."""
+    from dpsql.sql.rewrite.time_formats import STRFTIME, to_char_pieces  # imported only when needed
 
     form = node.args.get("format")
     pieces = to_char_pieces(str(form.this)) if _is_text(form) and form is not None else None
@@ -60,8 +60,8 @@ def _named(node: exp.Expr) -> exp.Expr | None:
 
 
 def _format_date(node: exp.Expr) -> exp.Expr | None:
-    """FORMAT_DATE('%Y-%m', d): a format, and a time."""
-    from dpsql.sql.rewrite.time_formats import strftime_pieces  # most texts have none
+    """Rewrite FORMAT_DATE('%Y-%m', d), whose format comes first."""
+    from dpsql.sql.rewrite.time_formats import strftime_pieces  # imported only when needed
 
     given = node.expressions
     if len(given) != 2 or not _is_text(given[0]) or "%Q" in str(given[0].this):
@@ -79,10 +79,10 @@ def _is_text(node: exp.Expr | None) -> bool:
 
 
 def _part(node: exp.Expr) -> exp.Expr | None:
-    """x[OFFSET(i)] and x[ORDINAL(i)] of GoogleSQL, by the place from 1."""
-    from dpsql.sql.rewrite.quantile_lists import is_shifted, named_place  # most texts have none
+    """Rewrite GoogleSQL's x[OFFSET(i)] and x[ORDINAL(i)] with indices from 1."""
+    from dpsql.sql.rewrite.quantile_lists import is_shifted, named_place  # imported only when needed
 
-    assert isinstance(node, exp.Bracket)  # it is asked of no other
+    assert isinstance(node, exp.Bracket)  # called for brackets only
     place = named_place(node.expressions[0]) if len(node.expressions) == 1 else None
     if place is None:
         return None
@@ -94,7 +94,7 @@ def _part(node: exp.Expr) -> exp.Expr | None:
 
 
 def _clamp(node: exp.Expr) -> exp.Expr | None:
-    """CLAMP(x, low, high): NULL where one of them is."""
+    """Rewrite CLAMP(x, low, high), which is NULL if any argument is."""
     if len(node.expressions) != 3:
         return None
     value, low, high = node.expressions
@@ -105,8 +105,8 @@ def _clamp(node: exp.Expr) -> exp.Expr | None:
 
 
 def _bucket(node: exp.Expr) -> exp.Expr:
-    """WIDTH_BUCKET(x, low, high, n), as over people's rows."""
-    from dpsql.sql.rewrite.width_bucket import bucket  # most texts have none
+    """Rewrite WIDTH_BUCKET(x, low, high, n) as in private queries."""
+    from dpsql.sql.rewrite.width_bucket import bucket  # imported only when needed
 
     made = bucket("", node)
     missing = exp.Is(this=exp.Paren(this=node.this.copy()), expression=exp.Null())
@@ -114,7 +114,7 @@ def _bucket(node: exp.Expr) -> exp.Expr:
 
 
 def _ordered(node: exp.Expr) -> exp.Expr | None:
-    """PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x); of a falling order DuckDB writes the quantile below 0."""
+    """Rewrite PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x). For descending orders, DuckDB writes q below 0."""
     call, order = node.this, node.args.get("expression")
     if not isinstance(order, exp.Order) or len(order.expressions) != 1:
         return None

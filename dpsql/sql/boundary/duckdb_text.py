@@ -1,8 +1,8 @@
-"""SQL over answers as DuckDB is given it: the checked tree, printed, with our functions' meaning.
+"""Print checked post-processing SQL for DuckDB, with dpsql's semantics.
 
-A division by zero, a power or a logarithm of what has none and a cast that fails are NULL, and a constant with a point
-is a double, as in private parts; what is too large for a double is infinity in both. FLOOR, CEIL, ROUND and TRUNC to
-whole numbers give integers. All else is as DuckDB has it.
+Division by zero, powers and logarithms without a value, and failing casts give NULL. A constant with a point is a
+double, as in private queries. Overflow of doubles gives infinity in both. FLOOR, CEIL, ROUND and TRUNC to whole numbers
+give integers. Everything else follows DuckDB.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _WRONG_OF_ONE: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Ln: ("NaN", "-Infinity"),
     exp.Log: ("NaN", "-Infinity"),
 }
-"""What stands for no value; infinity is one where the argument is, or the result is too large."""
+"""Results that become NULL. Infinity stays: the argument is infinite, or the result overflows."""
 _ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 MOST_NODES = 2_000
-"""Of a power that is written twice, because whether it has a value depends on both sides."""
+"""Limit for a power, which is written twice because both arguments decide whether it has a value."""
 
 
 class _StepGenerator(PrivateGenerator):
-    """Writes what stands over answers."""
+    """Generator of post-processing SQL."""
 
     NAMED_PLACEHOLDER_TOKEN = "$"
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = PrivateGenerator.TRANSFORMS
@@ -61,7 +61,7 @@ _DIALECT = _Steps()
 
 
 def printed(tree: exp.Expr) -> str:
-    """The text of a tree. Raises UnsupportedSQL for what only private SELECTs may hold."""
+    """Return the text of a tree. Raises UnsupportedSQL for parts that only private SELECTs may hold."""
     if any(isinstance(node, NamedArguments | PrivacyClause) for node in tree.walk()):
         raise UnsupportedSQL("named arguments (name => value) and OPTIONS belong to releases, not to SQL over answers.")
     zoned = next((node for node in tree.find_all(exp.DataType) if node.this in _ZONED), None)
@@ -69,14 +69,14 @@ def printed(tree: exp.Expr) -> str:
         raise UnsupportedSQL(f"the type {zoned.this.value} is not supported in SQL over answers.", hint=IN_UTC)
     try:
         return _DIALECT.generate(tree, identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
-    except UnsupportedError as error:  # the printer would leave something out
+    except UnsupportedError as error:  # the generator would drop something
         function = re.search(r"\b[A-Z][A-Z_0-9]{2,}\b", str(error))
     what = f"{function[0]} in this form" if function else "a part of this query"
     raise UnsupportedSQL(f"{what} cannot be written for DuckDB, which runs SQL over answers.")
 
 
 def meant(tree: exp.Expr, params: Params, used: set[str]) -> exp.Expr:
-    """The tree with our meaning; parameters become values that are handed in, and are added to `used`."""
+    """Return the tree with dpsql's semantics. Parameters become bound values, and their names are added to `used`."""
     known, tree = dict(params), in_duckdbs(tree)
 
     def changed(node: exp.Expr) -> exp.Expr:
@@ -89,7 +89,7 @@ def meant(tree: exp.Expr, params: Params, used: set[str]) -> exp.Expr:
         return _one(node)
 
     nodes = [each for each in tree.walk() if _concerns(each)]
-    for node in reversed(nodes):  # inner ones first
+    for node in reversed(nodes):  # inner nodes first
         replacement = changed(node.copy())
         if node is tree:
             tree = replacement
@@ -125,7 +125,7 @@ def _one(node: exp.Expr) -> exp.Expr:
         return node
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)
-    if _is_rounding(node):  # no number is a whole one: NULL
+    if _is_rounding(node):  # NaN is no integer: NULL
         return exp.TryCast(this=node, to=exp.DataType.build("HUGEINT", dialect="duckdb"))
     if isinstance(node, exp.Pow):
         return _power(node)
@@ -138,14 +138,14 @@ def _one(node: exp.Expr) -> exp.Expr:
 
 
 def _unless(node: exp.Expr, word: str) -> exp.Expr:
-    """NULL where a double is NaN, or an infinity."""
+    """Return NULL where a double is the special value `word`: NaN or an infinity."""
     return exp.Nullif(this=node, expression=exp.Cast(this=exp.Literal.string(word), to=exp.DataType.build("DOUBLE")))
 
 
 def _power(node: exp.Pow) -> exp.Expr:
-    """A power: NULL for 0 to a negative one, and where it is no real number."""
+    """Return a power that is NULL for 0 to a negative exponent and where no real result exists."""
     base, exponent = node.this, node.expression
-    if isinstance(exponent, exp.Literal):  # the usual case, which has no sign
+    if isinstance(exponent, exp.Literal):  # the usual case: no sign
         return _unless(node, "NaN")
     if sum(1 for _ in node.walk()) > MOST_NODES:
         raise UnsupportedSQL(

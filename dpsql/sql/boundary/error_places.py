@@ -1,4 +1,4 @@
-"""Where in a text stands what DuckDB's lists of names refuse."""
+"""Source positions for names that DuckDB's lists refuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUOTED = re.compile(r'"([^"]+)"')
 
 
 def located(refusal: QueryRefused, plain: DPSQLError) -> QueryRefused:
-    """A refusal with its place: the first word of the text that it names, or where the text is no plain question."""
+    """Return the refusal with a place: the first word it names in the text, else the place of the `plain` error."""
     if refusal.span is not None or plain.span is None:
         return refusal
     sql, word = plain.span.sql, _NAMED.match(refusal.message)

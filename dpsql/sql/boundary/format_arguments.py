@@ -1,6 +1,6 @@
-"""PRINTF, FORMAT and BAR over answers: each argument is cast to the type that its place in the format takes.
+"""Cast the arguments of PRINTF, FORMAT and BAR in post-processing SQL to the types that the format takes.
 
-DuckDB fails on a place of another type only when there are rows, which would be after the charge.
+DuckDB checks these types only when there are rows, which would be after the charge.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMES = frozenset({"BAR", "PRINTF"})
 
 
 def has_format(node: exp.Expr) -> bool:
-    """Whether PRINTF, FORMAT('{}', x) or BAR stands in an expression, its sub-queries apart."""
+    """Return whether an expression holds PRINTF, FORMAT('{}', x) or BAR, ignoring its sub-queries."""
     walked = node.walk(prune=lambda each: isinstance(each, exp.Query))
     return any(
         isinstance(each, exp.Format) or (isinstance(each, exp.Anonymous) and str(each.this).upper() in _NAMES)
@@ -26,7 +26,7 @@ def has_format(node: exp.Expr) -> bool:
 
 
 def format_in_keys(span: Span | None) -> UnsupportedSQL:
-    """The refusal of PRINTF, FORMAT or BAR in GROUP BY."""
+    """Return the refusal of PRINTF, FORMAT or BAR in GROUP BY."""
     return UnsupportedSQL(
         "PRINTF, FORMAT and BAR are not supported in GROUP BY, only over answers.",
         span=span,
@@ -35,23 +35,23 @@ def format_in_keys(span: Span | None) -> UnsupportedSQL:
 
 
 def printf(node: exp.Expr) -> exp.Expr | None:
-    """PRINTF('%s: %d', name, n)."""
+    """Rewrite PRINTF('%s: %d', name, n)."""
     return exp.Anonymous(this="PRINTF", expressions=_arguments("printf", node.expressions))
 
 
 def format_(node: exp.Expr) -> exp.Expr | None:
-    """FORMAT('{}: {:.1f}', name, x)."""
+    """Rewrite FORMAT('{}: {:.1f}', name, x)."""
     text, *values = _arguments("format", [node.this, *node.expressions])
     return exp.Format(this=text, expressions=values)
 
 
 def _arguments(name: str, given: list[exp.Expr]) -> list[exp.Expr]:
-    """The format and its values, each cast to what its place takes. Raises UnsupportedSQL."""
+    """Return the format and its values, each cast to the type of its placeholder. Raises UnsupportedSQL."""
     text = given[0] if given else None
     if not isinstance(text, exp.Literal) or not text.args.get("is_string"):
         return [
             each.copy() for each in given
-        ]  # refused by the size that its text does not say (`postprocess.work_limits`)
+        ]  # refused because the text does not state the size (`postprocess.work_limits`)
     places = [place for place in PLACES[name].findall(str(text.this)) if place not in ("%%", "{{", "}}")]
     if any(sign in PLACES[name].sub("", str(text.this)) for sign in SIGNS[name]):
         return [each.copy() for each in given]

@@ -1,5 +1,7 @@
-"""Whether a column of a release can be told again from noise that is drawn anew: as SQL over answers is read
-(`noise_of_values`), for what a release computes itself."""
+"""Decide which columns computed inside a release allow simulated intervals.
+
+`noise_of_values` does the same for post-processing SQL.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,22 @@ _SUMS = frozenset({"add", "subtract"})
 _NEARLY = frozenset(
     {"negate", "divide", "round", "floor", "ceil", "to_bigint", "to_integer", "to_double", "to_decimal"}
 )
-"""Of one value with noise, and known ones after it."""
+"""Functions of one noisy value followed by known ones."""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The released values that outputs read, by slot: so many keys, then aggregates."""
+    """The released values that outputs read, by slot: `keys` keys, then aggregates."""
 
     keys: int
     aggregations: tuple[Aggregation, ...]
 
     def smooth(self, expr: Expr) -> bool:
-        """Whether a value is a sum of multiples of released ones, none of which was drawn among points: noise that is
-        drawn anew says how far it may be off. Of a choice by noisy values, of their products and quotients and of all
-        else it does not."""
+        """Return whether a value is a linear combination of released values with additive noise.
+
+        Simulated noise then measures its error. It does not for values selected by noise, for products and quotients of
+        noisy values, or for anything else.
+        """
         if isinstance(expr, Slot):
             return self._is_key(expr) or self._has_law(expr.index - self.keys)
         if not isinstance(expr, Call):
@@ -42,13 +46,13 @@ class Outputs:
         return self.known(expr)
 
     def known(self, expr: Expr) -> bool:
-        """Whether there is no noise in a value."""
+        """Return whether a value is free of noise."""
         if isinstance(expr, Slot):
             return self._is_key(expr)
         return isinstance(expr, Literal) or (isinstance(expr, Call) and all(map(self.known, expr.args)))
 
     def _may_be_null(self, expr: Expr) -> bool:
-        """Whether a released value is NULL where its noise says that there are too few rows."""
+        """Return whether a released value is NULL where its noisy row count is too low."""
         if not isinstance(expr, Slot) or self._is_key(expr):
             return False
         kind = self.aggregations[expr.index - self.keys].kind
@@ -58,10 +62,10 @@ class Outputs:
         return 0 <= slot.index < self.keys
 
     def _has_law(self, place: int) -> bool:
-        """Whether the noise of an aggregate is that of sums. What has no interval of its own gives none to others."""
+        """Return whether an aggregate has additive noise. An aggregate without an interval gives none to others."""
         return 0 <= place < len(self.aggregations) and not self.aggregations[place].kind.without_interval
 
 
 def outputs_of(query: Query) -> Outputs:
-    """The outputs of a release without stages."""
+    """Return the outputs of a single-step release."""
     return Outputs(len(query.plan.keys), query.plan.aggregations)

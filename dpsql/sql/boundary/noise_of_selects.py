@@ -1,8 +1,8 @@
-"""What noise does to SQL over answers, SELECT by SELECT.
+"""Noise analysis of post-processing SQL, SELECT by SELECT.
 
-Each relation has columns (`Noise`), a key where one is known, and says whether chance decided which rows it has. A
-condition, a key or an order with noise in it chooses rows by chance: then nothing is said of what stands above. What is
-not understood is not guessed at: there are no intervals then.
+Each relation has columns (`Noise`), a key if one is known, and a flag whether noise decided which rows it has. A noisy
+condition, key or order selects rows randomly, so nothing built on it gets intervals. The same holds for SQL that the
+analysis does not cover.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpsql.sql.names.select_list import is_star
 
 
 class Selects:
-    """The relations of one statement: `known` by name, and what its queries make of them."""
+    """The relations of one statement, `known` by name, and the analysis of its queries."""
 
     def __init__(self) -> None:
         self.names = Numbers()
@@ -30,7 +30,7 @@ class Selects:
             self._positive.append(node)
 
     def note(self) -> None:
-        """Write into the tree what has to be above 0: elsewhere it is NaN."""
+        """Write the values that must be above 0 into the tree; elsewhere the result is NaN."""
         for node in self._positive:
             test = exp.GT(this=exp.Paren(this=node.copy()), expression=exp.Literal.number("0"))
             nan = exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType.build("DOUBLE"))
@@ -40,7 +40,7 @@ class Selects:
     # Relations.
 
     def rows(self, query: exp.Expr, outer: Scope | None) -> Rows:
-        """What a query gives. Raises Unsaid."""
+        """Return the relation that a query produces. Raises UnknownNoise."""
         if isinstance(query, exp.Subquery):
             rows = self.rows(query.this, outer)
             return (
@@ -97,7 +97,7 @@ class Selects:
         )
 
     def _grouped(self, select: exp.Select, scope: Scope) -> list[exp.Expr] | None:
-        """The keys; None of a SELECT that does not aggregate."""
+        """Return the grouping keys, or None if the SELECT does not aggregate."""
         group = select.args.get("group")
         own = select.walk(prune=lambda each: isinstance(each, (exp.Query, exp.Window)) and each is not select)
         if group is None and not any(isinstance(each, exp.AggFunc) for each in own):
@@ -131,7 +131,7 @@ class Selects:
 
     @staticmethod
     def _key_of(keys: list[exp.Expr], scope: Scope, rows: Rows) -> frozenset[int] | None:
-        """The columns of groups, where all of them are shown as they are."""
+        """Return the key columns of groups, if all of them are selected unchanged."""
         columns = [noise_of(each, scope).column for each in keys]
         shown = frozenset().union(*(each.column for each in rows.columns))
         if not all(each and each <= shown for each in columns):
@@ -172,14 +172,14 @@ class Selects:
             return rows
         if distinct.args.get("on") is not None:
             raise UnknownNoise
-        if rows.key is not None:  # all rows differ
+        if rows.key is not None:  # no duplicates
             return rows
         known = all(each.known for each in rows.columns)
         return replace(rows, steady=rows.steady and known)
 
     @staticmethod
     def _cut(select: exp.Select, rows: Rows, scope: Scope) -> Rows:
-        """ORDER BY by itself changes no row; with LIMIT it chooses them."""
+        """Apply LIMIT, which selects rows by ORDER BY. ORDER BY without LIMIT changes no row."""
         if not any(select.args.get(each) for each in ("limit", "offset")):
             return rows
         order = select.args.get("order")

@@ -1,4 +1,4 @@
-"""SQL over answers for noise that is drawn anew: one text for many runs, and what noise does to its columns."""
+"""Post-processing SQL for simulated noise: one text for many runs, and the noise of its columns."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dpsql.sql.boundary.noise_of_selects import Selects
 from dpsql.sql.boundary.noise_scopes import Rows, UnknownNoise
 
 LONGEST = 20_000
-"""Characters of a text with all that is noted in it."""
+"""Maximum length of an annotated text, in characters."""
 
 Listed = tuple[str, exp.Query, exp.TableAlias | None]
-"""A CTE: its name, its query, and the names of its columns."""
+"""A CTE: name, query, and column names."""
 
 
 @dataclass(frozen=True)
 class RedrawnStatement:
-    """A statement for many runs: its tree, its CTEs, and what noise does to its columns."""
+    """A statement rewritten for many runs: its tree, its CTEs, and the noise of its columns."""
 
     tree: exp.Query
     commons: tuple[Listed, ...]
@@ -36,7 +36,7 @@ class RedrawnStatement:
 def redrawn(
     tree: exp.Query, commons: Sequence[Listed], releases: Sequence[ReleasePlan], public: Mapping[str, TableSchema]
 ) -> RedrawnStatement | None:
-    """The statement for many runs; None where there is nothing in it that could be told that way."""
+    """Return the statement for many runs, or None if simulation applies to nothing in it."""
     copied, copies = tree.copy(), [(name, query.copy(), alias) for name, query, alias in commons]
     selects = _with_relations(releases, public)
     try:
@@ -68,8 +68,10 @@ def _with_relations(releases: Sequence[ReleasePlan], public: Mapping[str, TableS
 
 
 def _of_release(release: ReleasePlan, selects: Selects) -> Rows:
-    """A release: keys, which are known, and values with noise. Where chance decided which groups are shown, noise drawn
-    anew would show others: there values are told one by one alone."""
+    """Return a release as a relation: known keys and noisy values.
+
+    If noise selected the groups, simulated noise would select others; values then have intervals one by one only.
+    """
     query, keys = release.query, len(release.query.plan.keys)
     hidden = _is_narrowed(release) or query.plan.public_cells is None
     exprs = [query.finish.outputs[each.output].expr for each in release.columns]
@@ -87,7 +89,7 @@ def _of_release(release: ReleasePlan, selects: Selects) -> Rows:
 
 
 def _is_narrowed(release: ReleasePlan) -> bool:
-    """Whether values with noise may have chosen its rows."""
+    """Return whether noisy values may have selected its rows."""
     finish = release.query.finish
     return bool(finish.having or finish.distinct or finish.offset or finish.limit is not None or release.query.stages)
 
@@ -97,13 +99,13 @@ def _slots(expr: Expr) -> Iterator[int]:
 
 
 def _renamed(rows: Rows, alias: exp.TableAlias | None) -> Rows:
-    """A relation under the names that a CTE gives its columns."""
+    """Return a relation under the column names of a CTE."""
     names = tuple(each.name.casefold() for each in alias.args.get("columns") or []) if alias is not None else ()
     return replace(rows, names=(*names, *rows.names[len(names) :]))
 
 
 def _put_in_runs(held: exp.Expr, releases: Sequence[ReleasePlan]) -> None:
-    """Each relation of a release becomes its rows in one run."""
+    """Replace each relation of a release with its rows in one run."""
     by_name = {each.relation: each for each in releases}
     for table in [each for each in held.find_all(exp.Table) if isinstance(each.this, exp.Identifier)]:
         if table.name in by_name:
@@ -111,7 +113,7 @@ def _put_in_runs(held: exp.Expr, releases: Sequence[ReleasePlan]) -> None:
 
 
 def _of_run(table: exp.Table, release: ReleasePlan) -> exp.Subquery:
-    """The rows of one run in the place of a relation."""
+    """Return the rows of one run, to replace a relation."""
     select = exp.Select(
         expressions=[exp.column(exp.to_identifier(each.name, quoted=True)) for each in release.columns],
         from_=exp.From(this=exp.Table(this=exp.to_identifier(table.name, quoted=True))),
@@ -122,5 +124,5 @@ def _of_run(table: exp.Table, release: ReleasePlan) -> exp.Subquery:
 
 
 def in_runs(sql: str) -> str:
-    """The text for all runs at once: what it gives in each, behind the number of the run."""
+    """Return the text for all runs: each run's result, after a run number."""
     return f'SELECT "{RUNS}"."{RUN}", "__of_run".* FROM "{RUNS}", LATERAL ({sql}) AS "__of_run"'

@@ -1,8 +1,8 @@
-"""What noise does to an expression of SQL over answers.
+"""Noise analysis of expressions in post-processing SQL.
 
-Whatever is not named here is known where all that it reads is known, and else rough: nothing is said of it. A quotient
-is told by noise drawn anew only while its denominator keeps away from 0, and a product of two values with noise while
-both do; such parts are noted, and are made NaN in the runs in which they are not above 0.
+An expression not named here is known if all its inputs are known, else rough: it gets no interval. Simulated noise fits
+a quotient only while its denominator stays away from 0, and a product of two noisy values only while both do. Such
+parts are noted, and become NaN in runs where they are not above 0.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from dpsql.sql.bind.aggregate_calls import is_aggregate
 
 
 class Scope(Protocol):
-    """Where an expression stands."""
+    """The scope of an expression."""
 
     hidden: bool
-    """Whether chance decided which rows there are."""
+    """Whether noise decided which rows exist."""
 
     def column(self, node: exp.Column) -> Noise:
-        """What a name means."""
+        """Return the noise of a column."""
 
     def query(self, node: exp.Expr) -> tuple[Noise, bool]:
-        """The first column of a sub-query, and whether all that it holds is known."""
+        """Return the first column of a sub-query, and whether all of its values are known."""
 
     def total(self, columns: frozenset[int]) -> bool:
-        """Whether an order by these columns has no ties."""
+        """Return whether ordering by these columns leaves no ties."""
 
     def window(self, node: exp.Window) -> list[exp.Expr]:
-        """The parts of a window: its own, and those of the one that it names."""
+        """Return the parts of a window, including those of the window it names."""
 
     def positive(self, node: exp.Expr) -> None:
-        """Note a part that has to be above 0."""
+        """Note a part that must be above 0."""
 
 
 _UPWARD = (exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp, exp.Cbrt)
@@ -47,7 +47,7 @@ _NULLS = (exp.IgnoreNulls, exp.RespectNulls)
 
 
 def noise_of(node: exp.Expr, scope: Scope) -> Noise:
-    """What noise does to an expression."""
+    """Return the noise of an expression."""
     for kinds, rule in _RULES:
         if isinstance(node, kinds):
             return rule(node, scope)
@@ -57,12 +57,12 @@ def noise_of(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def all_known(nodes: Iterable[exp.Expr], scope: Scope) -> bool:
-    """Whether there is no noise in any of them."""
+    """Return whether all of the nodes are free of noise."""
     return all(noise_of(each, scope).known for each in nodes)
 
 
 def merged(first: Noise, second: Noise) -> Noise:
-    """A value that is one of two, which of them being known."""
+    """Combine two alternatives, where the choice itself has no noise."""
     return Noise(
         first.known and second.known,
         first.smooth and second.smooth,
@@ -77,7 +77,7 @@ def _otherwise(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _of_rows(node: exp.Expr, scope: Scope) -> Noise:
-    """An aggregate that is not one of those below."""
+    """Handle aggregates without a rule below."""
     return KNOWN if all_known(node.iter_expressions(), scope) and not scope.hidden else ROUGH
 
 
@@ -124,7 +124,7 @@ def _negative(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _nullif(node: exp.Expr, scope: Scope) -> Noise:
-    """NULLIF(x, 0), which guards a quotient."""
+    """Handle NULLIF(x, 0), which guards a quotient."""
     first, second = noise_of(node.this, scope), node.expression
     zero = isinstance(second, exp.Literal) and not second.args.get("is_string") and float(second.this) == 0
     if first.known or not first.smooth or not zero:
@@ -134,7 +134,7 @@ def _nullif(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _upward(node: exp.Expr, scope: Scope) -> Noise:
-    """Functions that rise with their first argument; those that are nearly the argument itself stay smooth."""
+    """Handle functions that increase in their first argument. Those close to the identity stay smooth."""
     others = [each for each in node.iter_expressions() if each is not node.this]
     first = noise_of(node.this, scope)
     return first.computed(smooth=isinstance(node, _STEPS)) if all_known(others, scope) else ROUGH
@@ -153,14 +153,14 @@ def _cast(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _extreme(node: exp.Expr, scope: Scope) -> Noise:
-    """GREATEST and LEAST of one value with noise, and known ones: it rises with that."""
+    """Handle GREATEST and LEAST of one noisy value and known ones: they increase in the noisy value."""
     parts = [noise_of(each, scope) for each in node.iter_expressions()]
     noisy = [each for each in parts if not each.known]
     return KNOWN if not noisy else noisy[0].computed(smooth=False) if len(noisy) == 1 else ROUGH
 
 
 def _first_known(node: exp.Expr, scope: Scope) -> Noise:
-    """COALESCE: which of them is NULL is the same in all runs, or nothing is said of what is made of it."""
+    """Handle COALESCE: either the same argument is NULL in all runs, or the result gets no interval."""
     noise = KNOWN
     for each in node.iter_expressions():
         noise = merged(noise, noise_of(each, scope))
@@ -194,7 +194,7 @@ def _subquery(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _asking(node: exp.Expr, scope: Scope) -> Noise:
-    """IN and EXISTS: known where all is that they read."""
+    """Handle IN and EXISTS: known if everything they read is known."""
     queries = [each for each in node.iter_expressions() if isinstance(each, exp.Query)]
     if not queries:
         return _otherwise(node, scope)
@@ -203,7 +203,7 @@ def _asking(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _total(node: exp.Expr, scope: Scope) -> Noise:
-    """SUM and AVG over rows, of which there are the same in all runs."""
+    """Handle SUM and AVG over rows that are the same in all runs."""
     inner = noise_of(node.this, scope)
     if scope.hidden or not inner.smooth:
         return ROUGH
@@ -228,7 +228,7 @@ def _windowed(node: exp.Expr, scope: Scope) -> Noise:
     if isinstance(called, _BY_ORDER):
         return _by_order(called, scope) if total else ROUGH
     together = isinstance(called, (exp.AggFunc, *_PEERS_TOGETHER)) and not _counts_rows(parts)
-    if not together and not total:  # which of two that are alike comes first may be for noise to decide
+    if not together and not total:  # noise may decide the order of ties
         return ROUGH
     if isinstance(called, exp.Sum | exp.Avg) and not isinstance(called.this, exp.Distinct):
         return _total(called, scope)
@@ -236,13 +236,13 @@ def _windowed(node: exp.Expr, scope: Scope) -> Noise:
 
 
 def _counts_rows(parts: Iterable[exp.Expr]) -> bool:
-    """Whether a frame is by rows, which takes rows that are alike apart."""
+    """Return whether a frame counts rows, and so separates ties."""
     specs = [each for each in parts if isinstance(each, exp.WindowSpec)]
     return any(str(each.args.get("kind") or "RANGE").upper() != "RANGE" for each in specs)
 
 
 def _by_order(called: exp.Expr, scope: Scope) -> Noise:
-    """LAG and its like: the value of another row, which is the same one in all runs."""
+    """Handle LAG and similar functions, which read another row: the same one in all runs."""
     others = [
         each for name, each in called.args.items() if name not in ("this", "default") and isinstance(each, exp.Expr)
     ]
@@ -254,7 +254,7 @@ def _by_order(called: exp.Expr, scope: Scope) -> Noise:
 
 
 def _columns(parts: Iterable[exp.Expr], scope: Scope) -> frozenset[int]:
-    """The columns that a window is partitioned and ordered by."""
+    """Return the columns that a window partitions and orders by."""
     values = [each.this if isinstance(each, exp.Ordered) else each for each in parts]
     return frozenset().union(*(noise_of(each, scope).column for each in values))
 

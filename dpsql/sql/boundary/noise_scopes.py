@@ -1,4 +1,4 @@
-"""Names in SQL over answers, and what noise does to what they mean."""
+"""Name resolution in post-processing SQL, for noise analysis."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dpsql.sql.boundary.noise_of_values import merged
 
 
 class UnknownNoise(Exception):
-    """Nothing is said of a statement."""
+    """The noise of a statement is unknown."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A relation. `key`: columns that tell its rows apart; `hidden`: chance decided which rows there are, before any of
-    this; `steady`: nothing here has."""
+    """A relation. `key`: columns that identify its rows; `hidden`: earlier noise decided which rows exist; `steady`:
+    noise in this statement did not."""
 
     names: tuple[str, ...]
     columns: tuple[Noise, ...]
@@ -34,13 +34,13 @@ class Rows:
 
 
 class Numbers:
-    """Numbers for columns."""
+    """Identifiers for columns."""
 
     def __init__(self) -> None:
         self._next = count()
 
     def anew(self, rows: Rows) -> Rows:
-        """The relation once more, with columns of its own."""
+        """Return the relation with new column identifiers."""
         fresh = {old: next(self._next) for each in rows.columns for old in sorted(each.column)}
         columns = tuple(replace(each, column=frozenset(fresh[old] for old in each.column)) for each in rows.columns)
         key = None if rows.key is None or not rows.key <= fresh.keys() else frozenset(fresh[each] for each in rows.key)
@@ -51,17 +51,17 @@ class Numbers:
 
 
 class Queries(Protocol):
-    """What scopes ask of the analysis that they are part of."""
+    """The analysis as scopes use it."""
 
     def rows(self, query: exp.Expr, outer: Scope | None) -> Rows:
-        """What a query gives. Raises Unsaid."""
+        """Return the relation that a query produces. Raises UnknownNoise."""
 
     def positive(self, node: exp.Expr) -> None:
-        """Note a part that has to be above 0."""
+        """Note a part that must be above 0."""
 
 
 class Scope:
-    """Where the expressions of one SELECT stand."""
+    """The scope of one SELECT's expressions."""
 
     def __init__(self, analysis: Queries, outer: Scope | None) -> None:
         self.analysis = analysis
@@ -75,8 +75,8 @@ class Scope:
         self.steady = True
 
     def without_hidden(self) -> None:
-        """Nothing is said any more of relations whose rows were chosen by chance: an outer join shows where one is not
-        there."""
+        """Mark columns of relations with randomly selected rows as rough: an outer join shows which rows are
+        missing."""
         for place, (alias, rows) in enumerate(self.sources):
             if rows.hidden:
                 columns = tuple(replace(ROUGH, column=each.column) for each in rows.columns)
@@ -114,7 +114,7 @@ class Scope:
     def query(self, node: exp.Expr) -> tuple[Noise, bool]:
         rows = self.analysis.rows(node, self)
         known = rows.steady and not rows.hidden and all(each.known for each in rows.columns)
-        if not rows.steady or rows.hidden:  # whether there is a row is for chance to decide
+        if not rows.steady or rows.hidden:  # noise decides whether a row exists
             return ROUGH, known
         return rows.columns[0].computed(), known
 

@@ -1,4 +1,4 @@
-"""Whose rows the relations of a statement hold: people's, or nobody's, because they are shown already."""
+"""Classify the relations of a statement as private rows or as public: released already, or never private."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dpsql.sql.syntax.refusals import RECURSIVE
 
 @dataclass
 class Common:
-    """A common table expression, and those in sight of it, nearest first."""
+    """A common table expression and those visible to it, nearest first."""
 
     node: exp.CTE
     before: Common | None
     relation: str = ""
-    """What SQL over answers knows it by, once it is read."""
+    """Its relation name in post-processing SQL, once read."""
 
     def find(self, folded: str) -> Common | None:
         if folded == self.node.alias.casefold():
@@ -37,18 +37,18 @@ class Common:
 
 
 class Kinds:
-    """Asks of each query whether it makes rows of people."""
+    """Classifies queries by whether they produce private rows."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
         self.statement = statement
         self.sql = statement.sql
         self.catalog = catalog
         self.params = params
-        self._kinds: dict[int, tuple[exp.Expr, bool]] = {}  # with the query, so that no other comes to its number
+        self._kinds: dict[int, tuple[exp.Expr, bool]] = {}  # holds the query, so that its id is not reused
         self.without_people = False
-        """Whether the statement reads public tables only: they are then separated from SQL over answers."""
+        """Whether the statement reads public tables only, which then play the part of private ones."""
         self.alone: Callable[[exp.Select], tuple[exp.Select, Catalog]] = lambda select: (select, catalog)
-        """Puts something in the place of answers inside a SELECT, so that it can be bound."""
+        """Replaces the answers inside a SELECT, so that it can be bound."""
 
     def within(self, query: exp.Expr, names: Common | None) -> Common | None:
         clause = query.args.get("with_")
@@ -65,13 +65,13 @@ class Kinds:
         return names
 
     def sources(self, select: exp.Select) -> list[exp.Expr]:
-        """What stands in its FROM, in parentheses too."""
+        """Return the items of its FROM, including those in parentheses."""
         first = select.args.get("from_")
         items = [*([first.this] if first else []), *(each.this for each in select.args.get("joins") or [])]
         return [table for item in items for table in tables_of(item)]
 
     def names_of(self, select: exp.Select) -> set[str]:
-        """The names of the tables in a SELECT's FROM, and of their columns where these are known, folded."""
+        """Return the folded names of the tables in a SELECT's FROM, and of their columns where known."""
         names: set[str] = set()
         for item in self.sources(select):
             names.add(item.alias_or_name.casefold())
@@ -82,11 +82,11 @@ class Kinds:
         return names
 
     def reads_people(self, select: exp.Select, names: Common | None) -> bool:
-        """Whether people's rows stand in its FROM."""
+        """Return whether its FROM holds private rows."""
         return any(self.holds_people(each, names) for each in self.sources(select))
 
     def holds_people(self, item: exp.Expr, names: Common | None) -> bool:
-        """Whether an item of FROM makes rows of people."""
+        """Return whether an item of FROM produces private rows."""
         if isinstance(item, exp.Subquery):
             return self.of_people(item.this, names)
         if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
@@ -97,7 +97,7 @@ class Kinds:
         return self._is_of_people(item)
 
     def of_people(self, query: exp.Expr, names: Common | None) -> bool:
-        """Whether a query makes rows of people, and not an answer."""
+        """Return whether a query produces private rows instead of an answer."""
         if id(query) not in self._kinds:
             self._kinds[id(query)] = (query, self._makes_people(query, names))
         return self._kinds[id(query)][1]
@@ -120,12 +120,12 @@ class Kinds:
 
     @staticmethod
     def _rows(query: exp.Select) -> exp.Select:
-        """A SELECT without what stands over its groups, which decides nothing of whose rows they are."""
+        """Return a SELECT without the clauses above its groups, which do not affect the privacy unit."""
         rows = query.copy()
         items, group = items_of(rows), rows.args.get("group")
         for term in [] if group is None else leaves(group.expressions):
             at = place_of(term, items)
-            if at is not None:  # places change where items are left out
+            if at is not None:  # dropping items changes positions
                 term.replace(items[at][0].copy())
         own = [each for each in rows.expressions if not (has_window(each) or has_mad(each) or each.find(exp.Query))]
         rows.set("expressions", own or [exp.Count(this=exp.Star())])
@@ -137,14 +137,14 @@ class Kinds:
         return rows
 
     def scope(self, select: exp.Select, names: Common | None) -> Scope:
-        """The columns of a private SELECT's FROM. Raises a QueryRefused."""
+        """Return the columns of a private SELECT's FROM. Raises a QueryRefused."""
         clauses = {each: select.args[each].copy() for each in ("from_", "with_") if select.args.get(each) is not None}
         joins = [each.copy() for each in select.args.get("joins") or []]
         rows = exp.Select(expressions=[exp.Count(this=exp.Star())], **clauses, joins=joins)
         return scope_of(self.statement, *self.alone(self.closed(rows, names)), self.params)
 
     def asks_people(self, query: exp.Expr, names: Common | None) -> bool:
-        """Whether a query reads people's rows anywhere in it."""
+        """Return whether a query reads private tables anywhere."""
         inside = self.within(query, names) if isinstance(query, exp.Query) else names
         for table in query.find_all(exp.Table):
             if not isinstance(table.this, exp.Identifier) or isinstance(table.parent, exp.Into):
@@ -164,8 +164,10 @@ class Kinds:
         return self.without_people or not self.catalog.find(table.name, self._span(table.this)).public
 
     def closed(self, select: exp.Select, names: Common | None) -> exp.Select:
-        """A SELECT with the CTEs that it reads, so that it stands alone. A name means the same in all of them: each CTE
-        has its own (`step_names`)."""
+        """Return a SELECT with the CTEs it reads, so that it is self-contained.
+
+        Names keep their meaning, because each CTE has its own name (`statement_names`).
+        """
         needed: list[exp.CTE] = []
         waiting: list[exp.Expr] = [select]
         while waiting:

@@ -1,4 +1,4 @@
-"""The columns of a release as SQL above it knows them."""
+"""The columns of a release as post-processing SQL reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dpsql.sql.boundary.separation import SeparatedSelect
 
 
 def release_columns(query: Query, split: SeparatedSelect | None) -> tuple[ReleaseColumn, ...]:
-    """What SQL above reads of a release: what it shows; of a SELECT that is split, under names of ours."""
+    """Return the columns that post-processing SQL reads: the shown ones or, for a split SELECT, those under generated
+    names."""
     columns = []
     for place, output in enumerate(query.finish.outputs):
         kind = shown_type(query, output.expr)
@@ -25,7 +26,7 @@ def release_columns(query: Query, split: SeparatedSelect | None) -> tuple[Releas
 
 
 def _sums(query: Query, expr: Expr) -> bool:
-    """Return whether an expression reads a sum of numbers, as opposed to keys and counts."""
+    """Return whether an expression reads a sum of numbers, rather than keys and counts only."""
     keys, aggregations = len(query.plan.keys), query.plan.aggregations
     places = [part.index - keys for part in walk(expr) if isinstance(part, Slot)]
     return any(place >= 0 and not aggregations[place].kind.counts for place in places)

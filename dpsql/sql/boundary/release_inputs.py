@@ -1,8 +1,8 @@
-"""What a release reads of releases before it: SQL over their answers, and a name in the place of what it gives.
+"""Inputs that a release reads from prior releases: post-processing SQL, and a name that replaces its result.
 
-A value is one row by its text. A table to join has as many rows at most as its text says, from public groups or LIMIT,
-for so often is a row of a person met at most; a list that IN looks in meets nobody twice and may be as long as lists
-are. Both numbers are planned with, and what comes is held to them.
+The text must show that a value is one row. A joined table has a maximum number of rows, from public groups or LIMIT,
+because each private row can match that often. A list for IN matches each row at most once, and may be as long as lists
+may. Planning uses both numbers, and execution enforces them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dpsql.sql.syntax.parse import span_of
 
 
 class StatementContext(Protocol):
-    """The statement that a release is part of, as far as it is taken apart."""
+    """The statement that a release belongs to, as far as it is separated."""
 
     sql: str
     kinds: Kinds
@@ -46,10 +46,10 @@ class StatementContext(Protocol):
     public: dict[str, TableSchema]
 
     def query(self, query: exp.Expr, names: Common | None) -> exp.Query:
-        """SQL over answers that gives what a query says."""
+        """Return post-processing SQL that is equivalent to a query."""
 
     def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str]) -> str:
-        """It as DuckDB is given it; parameters that it reads are added to `used`."""
+        """Return its text for DuckDB. Parameters it reads are added to `used`."""
 
 
 _STORED = {
@@ -61,14 +61,14 @@ _STORED = {
     Type.TIMESTAMP: "datetime64[us]",
 }
 _WIDTH = -39
-"""Whole numbers of answers may have a sign."""
+"""Whole numbers in answers may be negative."""
 VALUE = "value"
 _DIALECT = PrivacyDialect()
 
 
 @dataclass(frozen=True)
 class _AnswerQuery:
-    """SQL over answers: its text, what it reads, its columns and what its text says of its rows."""
+    """Post-processing SQL: its text, inputs and columns, and the row shape that follows from the text."""
 
     sql: str
     reads: tuple[str, ...]
@@ -76,18 +76,18 @@ class _AnswerQuery:
     columns: tuple[tuple[str, Type], ...]
     shape: Shape
     digits: frozenset[str]
-    """Names of columns of whole numbers that are read as their digits."""
+    """Integer columns that are read as digits."""
 
 
 def _as_stored(name: str, kind: Type, *, digits: bool) -> ColumnSchema:
-    """A column of an answer as a later release reads it."""
+    """Return the schema of an answer's column for a later release."""
     if digits and kind is Type.INTEGER:
         return ColumnSchema(name, Type.TEXT, storage=_STORED[Type.TEXT], wide=_WIDTH)
     return ColumnSchema(name, kind, storage=_STORED[kind])
 
 
 class PriorInputs:
-    """Puts names in the place of answers inside one release. Parts of it that are releases come before it."""
+    """Replaces answers inside one release with names. Releases among its parts come first."""
 
     def __init__(self, separation: StatementContext, prefix: str) -> None:
         self.separation = separation
@@ -96,11 +96,11 @@ class PriorInputs:
 
     @property
     def tables(self) -> dict[str, TableSchema]:
-        """The tables among them, by name."""
+        """The input tables by name."""
         return {each.name: each.table for each in self.inputs if each.table is not None}
 
     def value(self, node: exp.Subquery, names: Common | None) -> exp.Expr:
-        """In the place of one value: its column."""
+        """Replace a value with its column."""
         _refuse_constant(node, span_of(self.separation.sql, node))
 
         def whole(tree: exp.Query) -> exp.Query:
@@ -120,7 +120,7 @@ class PriorInputs:
         return value
 
     def table(self, node: exp.Expr, names: Common | None) -> exp.Expr:
-        """In the place of an item of FROM: a public table, under the name that the text gives it."""
+        """Replace an item of FROM with a public table, under its name in the text."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Table):
             bare = node.copy()
@@ -144,7 +144,7 @@ class PriorInputs:
         return table
 
     def listed(self, query: exp.Expr, names: Common | None) -> exp.Expr:
-        """In the place of what IN and EXISTS look in: the columns of a public table."""
+        """Replace the operand of IN or EXISTS with the columns of a public table."""
         asked = self._asked(query, self._query(query), names)
         table = exp.Table(this=exp.to_identifier(self._table(asked, query), quoted=True))
         items = [exp.column(exp.to_identifier(name, quoted=True)) for name, _ in asked.columns]
@@ -154,7 +154,7 @@ class PriorInputs:
 
     @staticmethod
     def _text(node: exp.Expr) -> str:
-        """A sub-query's words as they stand in the text."""
+        """Return the source text of a sub-query."""
         return node.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
 
     def _name(self) -> str:
@@ -167,7 +167,7 @@ class PriorInputs:
             inner.args.get(each) for each in ("order", "limit", "offset")
         ):
             inner = inner.this
-        assert isinstance(inner, exp.Query)  # the grammar has nothing else there
+        assert isinstance(inner, exp.Query)  # the grammar allows nothing else
         return inner
 
     def _asked(
@@ -203,7 +203,7 @@ class PriorInputs:
         return _AnswerQuery(sql, _relations(tree, separation), parameters, columns, shape, digits)
 
     def _table(self, asked: _AnswerQuery, node: exp.Expr) -> str:
-        """The name of a public table of these rows."""
+        """Return the name of a public table of these rows."""
         name = self._name()
         by_name = {each.casefold(): each for each, _ in asked.columns}
         most = MOST_LISTED if asked.shape.most is None else asked.shape.most
@@ -230,8 +230,8 @@ class PriorInputs:
         return name
 
     def _of_outer_row(self, error: QueryRefused, node: exp.Expr) -> UnsupportedSQL | None:
-        """The refusal of a release that names a column of the row beside which it stands; None for a name that means
-        nothing there either."""
+        """Return the refusal of a release that reads a column of the outer row, or None if the outer query lacks that
+        name too."""
         outer = node.find_ancestor(exp.Select)
         if outer is None:
             return None
@@ -244,7 +244,7 @@ class PriorInputs:
 
 
 def _relations(tree: exp.Expr, separation: StatementContext) -> tuple[str, ...]:
-    """The releases that SQL over answers reads, through its CTEs too."""
+    """Return the releases that post-processing SQL reads, directly or through CTEs."""
     queries = {name: query for name, query, _ in separation.commons}
     own = {each.relation for each in separation.releases}
     reads: set[str] = set()
@@ -263,7 +263,7 @@ _CONSTANT = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob, exp.RegexpLike, exp.E
 
 
 def _refuse_constant(node: exp.Expr, span: Span | None) -> None:
-    """Refuse a shown value where a constant of the text is wanted: a pattern is looked at before there are rows."""
+    """Refuse a released value where a constant is required: patterns are checked before rows exist."""
     inner = node
     while inner.parent is not None and not isinstance(inner.parent, exp.Query):
         if isinstance(inner.parent, _CONSTANT) and inner.arg_key == "expression":
@@ -276,5 +276,5 @@ def _refuse_constant(node: exp.Expr, span: Span | None) -> None:
 
 
 def last_word(span: Span) -> str:
-    """The last part of a name."""
+    """Return the last part of a name."""
     return span.sql[span.start : span.end + 1].rsplit(".", maxsplit=1)[-1].strip('" `').casefold()

@@ -1,8 +1,8 @@
-"""Groups that an earlier release of the statement will have shown.
+"""Group keys whose values a prior release of the statement shows.
 
-A key over the columns of such an answer, one that an inner join or a condition makes equal to a column of it, and one
-that stands before IN (...) of it: every row that reaches the aggregate has one of the answer's values there. So the
-groups are those values, which are public by then; how many there can be is known before, and only that is planned with.
+Such a key reads columns of a prior answer, equals one by an inner join or a condition, or stands before IN (...) of
+one. Every row that reaches the aggregate then has one of the answer's values, which are public by that time. Their
+maximum number is known in advance, and planning uses only that.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from dpsql.sql.names.scopes import Scope
 
 
 def shown_key(expr: Expr, source: Source) -> tuple[ReleasedKey, tuple[Key, ...]] | None:
-    """Where the values of a key come from, and values that stand for them, at most so many; None for a key that no
-    earlier release decides, or with more values than are shown at once."""
+    """Return the source of a key's values and distinct placeholder values, as many as there can be.
+
+    None if no prior release decides the key, or if it has more values than are shown at once.
+    """
     if not any(is_shown(scan.table) for scan in scans_of(source)):
         return None
     public, terms = public_parts(source)
@@ -43,7 +45,7 @@ def shown_key(expr: Expr, source: Source) -> tuple[ReleasedKey, tuple[Key, ...]]
 
 
 def _equal_to(expr: Expr, term: Expr, shown: dict[str, Rows]) -> Expr | None:
-    """The column of an answer that a condition makes equal to a key, of its type."""
+    """Return the answer's column, of the same type, that a condition equates with a key."""
     pair = equality(term)
     for one, other in (pair, pair[::-1]) if pair is not None else ():
         if one == expr and _is_column_of(other, shown) and other.type is expr.type:
@@ -52,7 +54,7 @@ def _equal_to(expr: Expr, term: Expr, shown: dict[str, Rows]) -> Expr | None:
 
 
 def _listed_in(mark: Mark, expr: Expr) -> tuple[ReleasedKey, int] | None:
-    """The list that a key is in, where an answer shows it."""
+    """Return the list that contains a key, if an answer shows it."""
     listed, scans = mark.keys[0][1], list(scans_of(mark.inner))
     if (
         len(scans) != 1
@@ -69,14 +71,14 @@ def _is_column_of(expr: Expr, shown: dict[str, Rows]) -> bool:
 
 
 def _over(expr: Expr, shown: dict[str, Rows], terms: list[Expr], *, present: bool) -> tuple[ReleasedKey, int]:
-    """The values of an expression over answers, of those rows for which the conditions on them alone hold."""
+    """Return the values of an expression over answers, in the rows that satisfy the conditions on answers only."""
     places = places_of(expr)
     scans = [scan for place in sorted(places) for scan in scans_of(shown[place].source)]
     steps = tuple(Step(shown[place]) for place in sorted(places))
     conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
     try:
         rows = assembled(PrivateRows(Scope("", "", ()), steps), all_of(conditions))
-    except UnsupportedSQL:  # they cannot be joined by themselves
+    except UnsupportedSQL:  # cannot be joined on their own
         return ReleasedKey(shown[min(places)].source, expr, present), MOST_DERIVED_CELLS + 1
     return ReleasedKey(rows.source, expr, present), _rows_of(scans)
 
@@ -91,7 +93,7 @@ def _planned(found: tuple[ReleasedKey, int], expr: Expr) -> tuple[ReleasedKey, t
 
 
 def _standing_for(most: int, kind: Type, shown: ReleasedKey) -> tuple[Key, ...]:
-    """As many different values of a type; of a boolean no more than there are."""
+    """Return this many distinct values of a type, at most two for booleans."""
     if kind is Type.BOOLEAN:
         truths: tuple[Key, ...] = (False, True) if shown.present else (False, True, None)
         return truths[:most]

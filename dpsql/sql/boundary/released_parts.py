@@ -1,8 +1,8 @@
-"""Answers that stand inside a question about people's rows: what a release reads of releases before it.
+"""Prior answers inside a private SELECT.
 
-Below the aggregation of a private SELECT, in its FROM, WHERE, ON and GROUP BY and inside its aggregates, a sub-query
-over people's rows that makes an answer is asked first, and what it shows is put in its place: a value, a table to join,
-or a list to look in. What stands beside the aggregates is SQL over answers (`split`).
+A sub-query over private tables that produces an answer may stand below the aggregation: in FROM, WHERE, ON, GROUP BY
+and inside aggregates. It is released first, and its result replaces it: a value, a table to join, or a list to search.
+A sub-query next to the aggregates is post-processing SQL (`separation`).
 """
 
 from __future__ import annotations
@@ -21,31 +21,30 @@ _WINDOWED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 class AnswerReplacement(Protocol):
-    """What puts something in the place of an answer."""
+    """Replaces an answer."""
 
     def value(self, node: exp.Subquery, names: Common | None) -> exp.Expr:
-        """In the place of one value."""
+        """Replace a scalar sub-query."""
 
     def table(self, node: exp.Expr, names: Common | None) -> exp.Expr:
-        """In the place of an item of FROM."""
+        """Replace an item of FROM."""
 
     def listed(self, query: exp.Expr, names: Common | None) -> exp.Expr:
-        """In the place of what IN and EXISTS look in."""
+        """Replace the operand of IN or EXISTS."""
 
 
 class PriorParts:
-    """Finds answers inside private SELECTs, and has them replaced."""
+    """Finds answers inside private SELECTs, and replaces them."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
 
     def any(self, query: exp.Expr, names: Common | None) -> bool:
-        """Whether a query of people's rows, or a release, reads an answer below its aggregation."""
+        """Return whether a private query or a release reads an answer below its aggregation."""
         return next(self._found(query, names, []), None) is not None
 
     def replaced(self, select: exp.Select, taken: AnswerReplacement) -> None:
-        """Replace the answers of a release that stands alone with its CTEs, which are left out where they are answers
-        themselves."""
+        """Replace the answers inside a self-contained release. CTEs that are answers themselves are dropped."""
         answers: list[exp.CTE] = []
         pairs: list[tuple[exp.Expr, exp.Expr]] = []
         for node, names in self._found(select, None, answers):
@@ -53,7 +52,7 @@ class PriorParts:
                 pairs.append((node, taken.value(node, names) if not _is_list(node) else taken.listed(node, names)))
             else:
                 pairs.append((node, taken.table(node, names) if _is_source(node) else taken.listed(node, names)))
-        for node, new in pairs:  # after all were read: one may read a CTE in which another stands
+        for node, new in pairs:  # only after all are read: one may read a CTE that holds another
             node.replace(new)
         for common in answers:
             clause = common.parent
@@ -64,7 +63,7 @@ class PriorParts:
     def _found(
         self, query: exp.Expr, names: Common | None, answers: list[exp.CTE]
     ) -> Iterator[tuple[exp.Expr, Common | None]]:
-        """The answers below the aggregation, with the CTEs in sight of each. CTEs that make answers are added to
+        """Yield the answers below the aggregation, with their visible CTEs. CTEs that produce answers are added to
         `answers`."""
         if isinstance(query, exp.Subquery):
             yield from self._found(query.this, names, answers)
@@ -95,15 +94,14 @@ class PriorParts:
                 yield node, inside
 
     def _sources_of_list(self, select: exp.Select, names: Common | None) -> Iterator[tuple[exp.Expr, Common | None]]:
-        """The answers in the FROM of a list that reads the row it is asked of: they become public tables, and the list
-        itself stays."""
+        """Yield the answers in the FROM of a correlated list: they become public tables, and the list stays."""
         within = self.kinds.within(select, names)
         for item in self.kinds.sources(select):
             if self.kinds.asks_people(item, within) and not _is_join(item):
                 yield item, within
 
     def _is_of_rows(self, query: exp.Expr, names: Common | None) -> bool:
-        """Whether it makes neither an answer nor people's rows: a private SELECT that aggregates nothing."""
+        """Return whether a query is a SELECT WITH DIFFERENTIAL_PRIVACY over private rows that aggregates nothing."""
         if not isinstance(query, exp.Select) or query.args.get("privacy") is None or is_release(query):
             return False
         return self.kinds.reads_people(query, self.kinds.within(query, names))
@@ -111,7 +109,7 @@ class PriorParts:
     def _of_commons(
         self, scope: Common | None, outer: Common | None, answers: list[exp.CTE]
     ) -> Iterator[tuple[exp.Expr, Common | None]]:
-        """Those in CTEs that make people's rows."""
+        """Yield the answers in CTEs that produce private rows."""
         while scope is not outer and scope is not None:
             if self.kinds.of_people(scope.node.this, scope.before):
                 yield from self._found(scope.node.this, scope.before, answers)
@@ -121,7 +119,7 @@ class PriorParts:
 
 
 def _reads_outer_row(query: exp.Select) -> bool:
-    """Whether a SELECT over answers names a table that is not in its own FROM, in its WHERE."""
+    """Return whether the WHERE of a SELECT over answers names a table outside its own FROM."""
     where = query.args.get("where")
     if where is None or is_release(query):
         return False
@@ -132,7 +130,7 @@ def _reads_outer_row(query: exp.Select) -> bool:
 
 
 def private_queries(select: exp.Select) -> Iterator[exp.Expr]:
-    """The sub-queries of expressions below the aggregation, as far as they stand in this SELECT itself."""
+    """Yield the sub-queries in expressions below the aggregation of this SELECT itself."""
     for clause in ("where", "group"):
         part = select.args.get(clause)
         if part is not None:
@@ -171,7 +169,7 @@ def _queries(node: exp.Expr, *, private: bool) -> Iterator[exp.Expr]:
 
 
 def _is_join(item: exp.Expr) -> bool:
-    """Whether an item of FROM is a join in parentheses, which is refused by name."""
+    """Return whether an item of FROM is a join in parentheses, which is refused by name."""
     while isinstance(item, exp.Subquery):
         item = item.this
     return isinstance(item, exp.Table) and item.parent is not None and isinstance(item.parent, exp.Subquery)
@@ -182,5 +180,5 @@ def _is_source(node: exp.Expr) -> bool:
 
 
 def _is_list(node: exp.Expr) -> bool:
-    """Whether IN or EXISTS look in it."""
+    """Return whether a node is the operand of IN or EXISTS."""
     return isinstance(node.parent, exp.Exists) or (isinstance(node.parent, exp.In) and node.arg_key == "query")

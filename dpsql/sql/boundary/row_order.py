@@ -1,4 +1,4 @@
-"""Whether the rows of SQL over answers have an order already: else they are put in order of all columns."""
+"""Decide whether rows of post-processing SQL are ordered already. Others are sorted by all columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAKES_ROWS = (exp.UDTF, exp.Explode, exp.Anonymous)
 
 
 def in_order(tree: exp.Expr, releases: Sequence[ReleasePlan], commons: Sequence[Listed]) -> bool:
-    """Whether a query orders its rows, has one at most, or keeps an order that stands further inside."""
+    """Return whether a query orders its rows, has at most one, or keeps the order of an inner query."""
     return tree.args.get("order") is not None or _is_one_row(tree) or _keeps_order(tree, releases, commons)
 
 
@@ -27,7 +27,7 @@ def _is_one_row(tree: exp.Expr) -> bool:
 
 
 def _keeps_order(tree: exp.Expr, releases: Sequence[ReleasePlan], listed: Sequence[Listed]) -> bool:
-    """Only projections and filters follow the order."""
+    """Return whether a query keeps an inner order: only projections and filters do."""
     while isinstance(tree, exp.Select) and only_filters(tree):
         source = tree.args["from_"].this
         if isinstance(source, exp.Table):

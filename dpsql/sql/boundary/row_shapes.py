@@ -1,8 +1,8 @@
-"""What the text of SQL over answers says of its rows: how many there are at most, and what tells them apart.
+"""Row shapes of post-processing SQL: the maximum number of rows and the unique keys that follow from the text.
 
-Proof that a set of columns tells rows apart: the groups of a plain GROUP BY differ in their keys, and so do rows that
-show all of these as they are; DISTINCT leaves no two rows alike; conditions, orders and limits take rows away and
-change none. What a later release reads is held to both when it comes: a mistake here is a wrong answer and no leak.
+Proof of uniqueness: groups of a plain GROUP BY differ in their keys, so rows that show all keys unchanged differ too.
+DISTINCT leaves no duplicates. Conditions, orders and limits remove rows and change none. The inputs of a later release
+are checked against both: a mistake here causes a wrong answer, not a leak.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dpsql.sql.syntax.parameters import Params
 
 @dataclass(frozen=True)
 class Shape:
-    """most: rows at most, None where nothing says it; columns: their folded names, () where they are not known; unique:
-    sets of columns that tell rows apart."""
+    """most: maximum number of rows, None if unknown; columns: their folded names, () if unknown; unique: column sets
+    that identify rows."""
 
     most: int | None
     columns: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ _SEVERAL = ("rollup", "cube", "grouping_sets")
 
 
 class Shapes:
-    """The shapes of queries over some relations."""
+    """Row shapes of queries over known relations."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Shapes:
         self.params = dict(params)
 
     def of(self, query: exp.Expr) -> Shape:
-        """The shape of a query."""
+        """Return the shape of a query."""
         if isinstance(query, exp.Subquery):
             return self._cut(query, _renamed(self.of(query.this), query.args.get("alias")))
         if isinstance(query, exp.SetOperation):
@@ -81,12 +81,12 @@ class Shapes:
             return Shape(1)
         sizes = [each.most for each in sources if each.most is not None]
         most = None if len(sizes) < len(sources) or _makes_more(select) else math.prod(sizes)
-        if most is not None and any(str(each.args.get("side") or "") for each in joins):  # rows without a match
+        if most is not None and any(str(each.args.get("side") or "") for each in joins):  # unmatched rows
             most += sum(sizes)
         return self._items(select, sources[0] if len(sources) == 1 else Shape(most), most)
 
     def _items(self, select: exp.Select, source: Shape, most: int | None) -> Shape:
-        """The columns of the list, and which of them tell rows apart."""
+        """Return the columns of the SELECT list, and which of them identify rows."""
         names = _names(select, source)
         if names is None:
             return Shape(most)
@@ -117,14 +117,14 @@ class Shapes:
 
 
 def _makes_more(select: exp.Select) -> bool:
-    """Whether a row of FROM may become several: of several grouping sets, or by UNNEST."""
+    """Return whether a row of FROM may become several: by several grouping sets, or by UNNEST."""
     group = select.args.get("group")
     sets = group is not None and any(group.args.get(each) for each in _SEVERAL)
     return sets or any(item.find(exp.Unnest) for item in select.expressions)
 
 
 def _names(select: exp.Select, source: Shape) -> list[tuple[str, str]] | None:
-    """The names of a list, each with the column that it shows as it is, or ""; None where they are not known."""
+    """Return the names of the list, each with the column it shows unchanged or ""; None if unknown."""
     names: list[tuple[str, str]] = []
     for item in select.expressions:
         if not is_star(item):
@@ -138,7 +138,7 @@ def _names(select: exp.Select, source: Shape) -> list[tuple[str, str]] | None:
 
 
 def _grouped(select: exp.Select) -> frozenset[frozenset[str]]:
-    """The keys of a plain GROUP BY, where each is a column."""
+    """Return the keys of a plain GROUP BY, if each is a column."""
     group = select.args["group"]
     keys = [_key(each, select) for each in group.expressions]
     if None in keys or any(group.args.get(each) for each in (*_SEVERAL, "all")):
@@ -147,7 +147,7 @@ def _grouped(select: exp.Select) -> frozenset[frozenset[str]]:
 
 
 def _of_release(release: ReleasePlan) -> Shape:
-    """The answer of a release: its rows are told apart by its keys, where all of them are shown as they are."""
+    """Return the shape of a release: its keys identify rows if all are shown unchanged."""
     names = tuple(each.name.casefold() for each in release.columns)
     plan, finish = release.query.plan, release.query.finish
     places = {
@@ -163,7 +163,7 @@ def _of_release(release: ReleasePlan) -> Shape:
 
 
 def _renamed(shape: Shape, alias: exp.Expr | None) -> Shape:
-    """The shape under an alias that may give its first columns other names."""
+    """Return the shape under an alias, which may rename the first columns."""
     given = [each.name.casefold() for each in alias.args.get("columns") or []] if alias is not None else []
     if not given:
         return shape
@@ -178,7 +178,7 @@ def _is_bare(node: exp.Expr) -> bool:
 
 
 def _key(key: exp.Expr, select: exp.Select) -> str | None:
-    """The column that a GROUP BY term is, by its name or its place; None where it is something else."""
+    """Return the column that a GROUP BY term names by name or position; None for other terms."""
     if (
         isinstance(key, exp.Literal)
         and str(key.this).isdecimal()
@@ -193,7 +193,7 @@ def _key(key: exp.Expr, select: exp.Select) -> str | None:
 
 
 def _aggregates(node: exp.Expr) -> bool:
-    """Whether an aggregate makes one row of all: not one that is windowed."""
+    """Return whether an expression holds an aggregate, other than a windowed one, that makes one row of all."""
     if isinstance(node, exp.Query | exp.Window):
         return False
     return isinstance(node, exp.AggFunc) or any(_aggregates(each) for each in node.iter_expressions())

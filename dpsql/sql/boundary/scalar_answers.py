@@ -1,6 +1,6 @@
-"""Answers of one row that stand for a value: handed in as a value, in the place of a sub-query over a relation.
+"""Bind one-row answers as values, in place of sub-queries over a relation.
 
-DuckDB makes a relation, a query over it and a check that it has one row of each; a value is a tenth of that work.
+For a relation, DuckDB creates it, queries it and checks that it has one row. A value takes a tenth of that work.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _AROUND = (
     exp.Alias, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT,
     exp.LTE, exp.Cast, exp.Round, exp.Abs, exp.Coalesce, exp.Nullif, exp.If, exp.Case,
 )  # fmt: skip
-"""What a value may stand in: there a sub-query is one, and nothing else."""
+"""Nodes inside which a sub-query can only be a scalar."""
 
 
 def with_values(tree: exp.Query, releases: Sequence[ReleasePlan]) -> exp.Query:
-    """The tree with a value in the place of each sub-query that is a column of one answer of one row, by its text."""
+    """Replace each sub-query that reads one column of a one-row answer with a value."""
     known = {release.relation: release for release in releases if release.most == release.least == 1}
     for node in list(tree.find_all(exp.Subquery)) if known else ():
         item = isinstance(node.parent, exp.Select) and node.arg_key == "expressions" and bool(node.alias)

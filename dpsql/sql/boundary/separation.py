@@ -1,5 +1,5 @@
-"""One SELECT that aggregates people's rows and has SQL over its answer beside it: windows, QUALIFY, answers of
-sub-queries. It is split into a release, and a SELECT over it."""
+"""Split a SELECT that aggregates private rows and post-processes its own answer, by windows, QUALIFY or answers of
+sub-queries, into a release and a SELECT over it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ _AROUND_WINDOWED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGro
 
 
 def has_window(node: exp.Expr) -> bool:
-    """Whether a window function stands in an expression, its sub-queries apart."""
+    """Return whether an expression holds a window function, ignoring its sub-queries."""
     return any(isinstance(each, exp.Window) for each in node.walk(prune=lambda each: isinstance(each, exp.Query)))
 
 
 def is_release(select: exp.Select) -> bool:
-    """Whether a SELECT over people's rows aggregates them: it groups, removes doubles, or has an aggregate that is not
-    windowed."""
+    """Return whether a SELECT over private rows aggregates them: by groups, DISTINCT, or an aggregate without OVER."""
     if any(select.args.get(each) for each in ("distinct", "group", "having")):
         return True
     return any(_aggregates(item) for item in select.expressions)
@@ -53,7 +52,8 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 
 def needs_split(select: exp.Select, asks: Asks) -> bool:
-    """Whether SQL over its answer stands beside its aggregates. asks: whether a sub-query reads people's rows."""
+    """Return whether post-processing SQL stands next to the aggregates. asks: whether a sub-query reads private
+    tables."""
     if not is_release(select):
         return False
     if select.args.get("qualify") is not None or select.args.get("windows"):
@@ -68,7 +68,7 @@ def needs_split(select: exp.Select, asks: Asks) -> bool:
 
 
 def _asks_above(node: exp.Expr, asks: Asks) -> bool:
-    """Whether a sub-query of people's rows stands in an expression, beside its aggregates."""
+    """Return whether an expression holds a sub-query over private tables next to its aggregates."""
     if isinstance(node, exp.Query):
         return asks(node)
     if _is_aggregate(node):
@@ -77,8 +77,7 @@ def _asks_above(node: exp.Expr, asks: Asks) -> bool:
 
 
 def key_items(select: exp.Select) -> list[exp.Expr]:
-    """The items of the list that hold a sub-query and no window, and are named by GROUP BY: by place, by alias, or by
-    their own words."""
+    """Return the items with a sub-query and no window that GROUP BY names by position, alias, or their own text."""
     group = select.args.get("group")
     items = items_of(select)
     terms = [] if group is None else leaves(group.expressions)
@@ -94,7 +93,7 @@ def key_items(select: exp.Select) -> list[exp.Expr]:
 
 
 class SeparatedSelect:
-    """The two halves. `release` shows the items that are its own, `shown` of them, and then whatever the rest reads."""
+    """The two halves. `release` first shows its `shown` own items, then everything else that the outer SELECT reads."""
 
     def __init__(self, sql: str, select: exp.Select, asks: Asks, scope: Callable[[], Scope]) -> None:
         self.sql = sql
@@ -107,7 +106,7 @@ class SeparatedSelect:
         self.own = self._own()
         self._group_by_all()
         self.keys: list[tuple[exp.Expr, exp.Expr]] = []
-        """Each GROUP BY term as the release has it, and the expression that it means."""
+        """Each GROUP BY term as the release writes it, and the expression it means."""
         self._resolve_keys()
         self.read: list[exp.Expr] = []
         self.shown = sum(self.own)
@@ -115,11 +114,11 @@ class SeparatedSelect:
         self.release = self._release()
 
     def column(self, place: int) -> str:
-        """What the release's columns are called above it."""
+        """Return the outer name of a release column."""
         return f"{self.prefix}{place}"
 
     def _own(self) -> list[bool]:
-        """Which items the release shows itself: those without a window or an answer, and that name no item with one."""
+        """Return which items the release shows: those without a window or an answer that do not name such an item."""
         keys = key_items(self.select)
         own: list[bool] = []
         for (item, _), each in zip(self.items, self.select.expressions, strict=True):
@@ -128,16 +127,17 @@ class SeparatedSelect:
         return own
 
     def _names_above(self, item: exp.Expr, own: list[bool]) -> bool:
-        """Whether an item names one before it that the release does not show."""
+        """Return whether an item names an earlier one that the release does not show."""
         if all(own):
             return False
         named = [self.names.item_of_name(each) for each in item.find_all(exp.Column)]
         return any(at is not None and at < len(own) and not own[at] for at in named)
 
     def _resolve_keys(self) -> None:
-        """GROUP BY with expressions in the place of aliases and numbers, so that each is compared with what it means.
+        """Replace aliases and positions in GROUP BY with expressions, so that comparison is by meaning.
 
-        An item with a sub-query keeps its alias: two copies of a sub-query would be two tables."""
+        An item with a sub-query keeps its alias: two copies of a sub-query would be two tables.
+        """
         group = self.select.args.get("group")
         for term in [] if group is None else leaves(group.expressions):
             at = self.names.item_of_key(term)
@@ -160,7 +160,7 @@ class SeparatedSelect:
             self.keys.append((written, item))
 
     def _check_stars(self) -> None:
-        """Columns of the release have names that are not the text's, and a star would show them."""
+        """Refuse stars, which would show the generated names of release columns."""
         for node in self.select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not self.select):
             star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count | exp.Select | exp.Column)
             if star or isinstance(node, exp.Columns):
@@ -172,8 +172,8 @@ class SeparatedSelect:
                 )
 
     def _group_by_all(self) -> None:
-        """GROUP BY ALL: by the items as they are written that have a column, and no aggregate or window. What the
-        others read beside is no key."""
+        """Expand GROUP BY ALL to the items, as written, that read a column and hold no aggregate or window. Columns
+        that other items read are no keys."""
         group = self.select.args.get("group")
         if group is None or not group.args.get("all"):
             return
@@ -195,7 +195,7 @@ class SeparatedSelect:
             self.select.set("group", None)
 
     def above(self, relation: str) -> exp.Select:
-        """The SELECT over the release."""
+        """Return the SELECT over the release."""
         self._outer.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(relation))))
         return self._outer
 
@@ -242,10 +242,10 @@ class SeparatedSelect:
             return str(item.name)
         return said(item)
 
-    # What stands above the aggregation: keys, aggregates and columns become columns of the release.
+    # The part above the aggregation: keys, aggregates and columns become columns of the release.
 
     def _ordering(self, clause: exp.Expr) -> exp.Expr:
-        """ORDER BY and DISTINCT ON: there, a term that is one name means the item of that alias before a key."""
+        """Rewrite ORDER BY and DISTINCT ON, where a bare name means an item's alias before a key."""
         listed = clause.args.get("on") if isinstance(clause, exp.Distinct) else clause
         for term in listed.expressions if listed is not None else []:
             value = term.this if isinstance(term, exp.Ordered) else term
@@ -297,14 +297,15 @@ class SeparatedSelect:
         return node
 
     def _name(self, node: exp.Column) -> exp.Expr:
-        """A column, which the release has to show, or the alias of an item; a key is a column before it is an alias."""
+        """Resolve a name to a column, which the release must show, or an item's alias. Keys are columns before
+        aliases."""
         keys = [meant for _, meant in self.keys]
         is_key = any(isinstance(key, exp.Column) and key.name.casefold() == node.name.casefold() for key in keys)
         named = None if node.table or is_key else self._aliased(node)
         return self._column(node) if named is None else named
 
     def _aliased(self, node: exp.Column) -> exp.Expr | None:
-        """What a name means as the alias of an item: of several, as in DuckDB, the last."""
+        """Return the item that an alias names; of several, the last, as in DuckDB."""
         for (item, alias), own in reversed(list(zip(self.items, self.own, strict=True))):
             if alias and alias.casefold() == node.name.casefold():
                 return self._lifted(item.copy()) if own else node.copy()

@@ -1,9 +1,9 @@
-"""A statement as a program: which of its SELECTs are releases of people's rows, and the SQL over them.
+"""Separate a statement into releases of private data and the SQL over them.
 
-Every SELECT is one of three. One whose FROM holds people's rows, and which makes rows of people again, belongs to the
-release that reads it. One that aggregates people's rows is a release: it is bound as every private query is. What has
-only answers, public tables and constants in its FROM is SQL over answers, and is left to DuckDB, with a relation in the
-place of each release. So what DuckDB is given names relations of ours alone: people's tables have no name there.
+Every SELECT is one of three kinds. One that reads private rows and produces private rows again belongs to the release
+that reads it. One that aggregates private rows is a release, bound like every private query. One that reads only
+answers, public tables and constants is post-processing SQL. DuckDB runs it, with a relation in place of each release.
+So SQL for DuckDB names only generated relations, and private tables have no name there.
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ MOST_RELEASES = 16
 
 
 def separate_statement(statement: Statement, catalog: Catalog, params: Params) -> QueryPlan | None:
-    """A statement separated into releases and post-processing SQL; None where it has no SQL over a release, or is
-    refused before that is known. Raises a QueryRefused."""
+    """Separate a statement into releases and post-processing SQL.
+
+    None if no SQL stands over a release, or if a refusal comes before that is known. Raises a QueryRefused.
+    """
     separation = separation_of(statement, catalog, params)
     return None if separation is None else separation.plan()
 
 
 def separation_of(statement: Statement, catalog: Catalog, params: Params) -> Separation | None:
-    """The rewritten statement, ready to be separated; None as in `separate_statement`. Raises a QueryRefused."""
+    """Return the rewritten statement, ready for separation; None as in `separate_statement`. Raises a QueryRefused."""
     try:
         used: set[str] = set()
         own = in_own_functions(with_qualified_tables(statement, catalog))
@@ -79,7 +81,7 @@ def separation_of(statement: Statement, catalog: Catalog, params: Params) -> Sep
 
 
 class Separation:
-    """Takes a statement apart."""
+    """Separates a statement."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
         self.statement, self.sql = statement, statement.sql
@@ -89,7 +91,7 @@ class Separation:
         self.used: set[str] = set()
         self.releases: list[ReleasePlan] = []
         self.selects: list[exp.Select] = []
-        """The SELECT of each release, with names in the place of prior answers."""
+        """The SELECT of each release, with names in place of prior answers."""
         self.answer = unwritten(statement.sql, "__answer_")
         self.public: dict[str, TableSchema] = {}
         self.commons: list[Listed] = []
@@ -98,10 +100,11 @@ class Separation:
         self.kinds.alone = self._for_kinds
 
     def replace_quantifiers(self) -> None:
-        """Put values in the place of ALL (SELECT ...) and ANY (SELECT ...) of answers.
+        """Replace ALL (SELECT ...) and ANY (SELECT ...) over answers with values.
 
-        Rows of people stay: whether a column of theirs holds a NULL, which decides between TRUE and NULL, would be
-        guessed from two noisy counts."""
+        Private rows stay: a NULL in their column decides between TRUE and NULL, which two noisy counts could only
+        guess.
+        """
         names = self.kinds.within(self.statement.select, None)
 
         def is_answer(inner: exp.Select) -> bool:
@@ -115,7 +118,7 @@ class Separation:
         return self.kinds.reads_people(select, self.kinds.within(select, names)) and not is_release(select)
 
     def several(self) -> bool:
-        """Whether there is SQL over a release."""
+        """Return whether there is SQL over a release."""
         tree = self.statement.select
         self.kinds.without_people = not self.kinds.asks_people(tree, None)
         names = self.kinds.within(tree, None)
@@ -137,10 +140,10 @@ class Separation:
         public = tuple((name, schema) for name, schema in self.public.items())
         return QueryPlan(tuple(self.releases), Postprocess(public, text, values, runs))
 
-    # The program.
+    # Releases and post-processing SQL.
 
     def query(self, query: exp.Expr, names: Common | None) -> exp.Query:
-        """SQL over answers that gives what a query says; its releases are taken out."""
+        """Return post-processing SQL that is equivalent to a query, with its releases taken out."""
         if isinstance(query, exp.Subquery):
             query.set("this", self.query(query.this, names))
             self._expressions(query, names, ("order", "limit", "offset"))
@@ -198,7 +201,7 @@ class Separation:
         return above
 
     def _beside(self, node: exp.Query, select: exp.Select, names: Common | None) -> exp.Query:
-        """A sub-query in an expression of a SELECT, as SQL over answers."""
+        """Return a sub-query in an expression of a SELECT, as post-processing SQL."""
         try:
             return self.query(node.copy(), names)
         except QueryRefused as error:
@@ -206,7 +209,7 @@ class Separation:
 
     @staticmethod
     def _outermost_inside(node: exp.Expr, above: exp.Expr) -> bool:
-        """Whether no other query stands between the two."""
+        """Return whether no other query stands between the two nodes."""
         parent = node.parent
         while parent is not None and parent is not above:
             if isinstance(parent, exp.Query):
@@ -229,10 +232,10 @@ class Separation:
         self.selects.append(alone)
         return release
 
-    # What a release reads of those before it.
+    # Inputs from prior releases.
 
     def _alone(self, select: exp.Select) -> tuple[exp.Select, PriorInputs]:
-        """A SELECT that stands alone, with names in the place of answers in it; and these."""
+        """Return a self-contained SELECT with names in place of its answers, and these inputs."""
         inputs = PriorInputs(self, self.prefix)
         self.parts.replaced(select, inputs)
         return held(select, inputs.inputs, self.releases, self.sql), inputs
@@ -244,7 +247,7 @@ class Separation:
         return replace(self.catalog, shown=inputs.tables, values=values)
 
     def _for_kinds(self, select: exp.Select) -> tuple[exp.Select, Catalog]:
-        """The same to look at alone: no release is made of it."""
+        """Do the same for classification only, without making a release."""
         if not self.parts.any(select, None):
             return select, self.catalog
         before = (list(self.releases), list(self.commons), dict(self.public), set(self.used))
@@ -255,7 +258,7 @@ class Separation:
             self.releases, self.commons, self.public, self.used = before
 
     def _expressions(self, query: exp.Expr, names: Common | None, clauses: tuple[str, ...]) -> None:
-        """The sub-queries of its expressions."""
+        """Rewrite the sub-queries in its expressions."""
         for clause in clauses:
             if clause in ("from_", "with_"):
                 continue
@@ -281,14 +284,14 @@ class Separation:
     # FROM.
 
     def _item(self, item: exp.Expr, names: Common | None) -> None:
-        """One item of the FROM of SQL over answers: what it names becomes a relation of ours, under its own name."""
+        """Rewrite one item of FROM: a generated relation, under the item's own name."""
         if isinstance(item, exp.Subquery):
             item.set("this", self.query(item.this, names))
             return
         if isinstance(item, exp.Values | exp.Unnest):
             return
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Func):
-            return  # of which DuckDB's own name is looked up
+            return  # DuckDB's own name is looked up
         if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
             raise UnsupportedSQL("only a table's name can stand after FROM.", span=self._span(item))
         if item.args.get("db") is not None or item.args.get("catalog") is not None:
@@ -322,7 +325,7 @@ class Separation:
     # The text.
 
     def _named(self, select: exp.Select) -> None:
-        """Names for items that have none: their own words."""
+        """Name unnamed items after their own text."""
         items: list[exp.Expr] = []
         for item in select.expressions:
             if isinstance(item, exp.Alias | exp.Column) or is_star(item) or item.find(exp.Columns) is not None:
@@ -338,7 +341,8 @@ class Separation:
         return text if text and text.casefold() == whole.casefold() else whole
 
     def text(self, tree: exp.Query, listed: Sequence[Listed], used: set[str], *, values: bool = True) -> str:
-        """The SQL over these CTEs; parameters that it reads are added to `used`. values: answers of one row may be."""
+        """Return the SQL over these CTEs. Parameters it reads are added to `used`. values: bind one-row answers as
+        values."""
         tree = with_values(tree.copy(), self.releases) if values else tree
         ordered = in_order(tree, self.releases, self.commons)
         body = printed(meant(tree, self.params, used))
