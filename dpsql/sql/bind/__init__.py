@@ -1,1 +1,1 @@
-"""Bind pass: a resolved SELECT to a typed logical plan."""
+"""Bind pass: turn a resolved SELECT into a typed logical plan."""

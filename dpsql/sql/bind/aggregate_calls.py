@@ -1,4 +1,4 @@
-"""Calls of aggregates as they are written, brought to one form: kind, arguments, and which quantile or how many."""
+"""Normal form of aggregate calls: kind, arguments, and the quantile or number of values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPOSED_NODES: Mapping[type[exp.Expr], str] = {
     exp.ApproxQuantiles: "APPROX_QUANTILES",
 }
 COMPOSED = frozenset({*COMPOSED_NODES.values(), "KURTOSIS_POP", "GEOMEAN", "GEOMETRIC_MEAN", "HISTOGRAM", "MAD"})
-"""Statistics that are made of others (`composed`)."""
+"""Statistics composed of other aggregates (`derived_statistics`)."""
 QUANTILE_LIST = "a list of quantiles"
 QUANTILES: Mapping[type[exp.Expr], str] = {
     exp.Quantile: "quantile",
@@ -29,22 +29,22 @@ QUANTILES: Mapping[type[exp.Expr], str] = {
     exp.PercentileCont: "expression",
     exp.PercentileDisc: "expression",
 }
-"""Calls of a quantile, and the argument that says which."""
+"""Quantile calls, and the argument that gives the quantile."""
 BY_ANOTHER: Mapping[type[exp.Expr], bool] = {exp.ArgMin: False, exp.ArgMax: True}
 """ARG_MIN and ARG_MAX, and whether the largest value decides."""
 BY_ORDER: Mapping[type[exp.Expr], bool] = {exp.First: False, exp.Last: True}
-"""FIRST and LAST, and whether the order is turned round."""
+"""FIRST and LAST, and whether the order is reversed."""
 CONDITIONS: Mapping[type[exp.Expr], str] = {exp.LogicalOr: "MAX", exp.LogicalAnd: "MIN"}
-"""BOOL_OR and BOOL_AND, and what they are of conditions."""
+"""BOOL_OR and BOOL_AND, and the aggregate of conditions they stand for."""
 INSIDE_A_PERSON = (*BY_ANOTHER, *BY_ORDER, *CONDITIONS)
-"""Aggregates that stand in a sub-query per person alone (`person_aggregates`)."""
+"""Aggregates allowed only in sub-queries per privacy unit (`ordered_unit_aggregates`)."""
 HALF = exp.Literal.number("0.5")
 
 
 @dataclass(frozen=True)
 class WrittenAggregate:
-    """One call: `operand` is what is aggregated, `second` the x of a pair (y, x), `at` the node of the quantile or of
-    how many values; `falling`: the quantile counts from the top; `condition`: rows count where the operand is true."""
+    """One call. `operand`: the aggregated value; `second`: the x of a pair (y, x); `at`: the node of the quantile or
+    number of values; `falling`: the quantile counts from the top; `condition`: rows count where the operand is true."""
 
     node: exp.Expr
     kind: AggregateFunction
@@ -55,19 +55,19 @@ class WrittenAggregate:
     condition: bool = False
 
     def place(self, sql: str) -> Span | None:
-        """Where its arguments stand, from the first to the last."""
+        """Return the span of its arguments."""
         first = span_of(sql, self.operand or self.node) or span_of(sql, self.node)
         last = None if self.second is None else span_of(sql, self.second)
         return first if first is None or last is None else Span(sql, first.start, last.end)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is a call of an aggregate, its FILTER and named arguments apart."""
+    """Return whether a node is an aggregate call, without FILTER and named arguments."""
     return type(node) in AGGREGATE_NODES or isinstance(node, exp.WithinGroup) or name_of_composed(node) is not None
 
 
 def name_of_composed(node: exp.Expr) -> str | None:
-    """The name of a statistic that is made of others, where a node is a call of one."""
+    """Return the name of the composed statistic that a node calls, or None."""
     if listed(node) is not None:
         return QUANTILE_LIST
     name = str(node.this).upper() if type(node) is exp.Anonymous else COMPOSED_NODES.get(type(node), "")
@@ -75,20 +75,20 @@ def name_of_composed(node: exp.Expr) -> str | None:
 
 
 def listed(node: exp.Expr) -> list[exp.Expr] | None:
-    """The quantiles of a call that asks for a list of them."""
+    """Return the quantiles of a call with a list of them."""
     found = node.args.get(QUANTILES.get(type(node), ""))
     return list(found.expressions) if isinstance(found, exp.Array) and found.expressions else None
 
 
 def called(node: exp.Expr) -> exp.Expr:
-    """A call without its FILTER, its WITHIN GROUP and its named arguments."""
+    """Return a call without its FILTER, WITHIN GROUP and named arguments."""
     while isinstance(node, exp.Filter | exp.WithinGroup | NamedArguments):
         node = node.this
     return node
 
 
 def name_of(node: exp.Expr, sql: str) -> str:
-    """The name that the text calls an aggregate by."""
+    """Return the name of an aggregate as written."""
     node = called(node)
     start, end = (node.meta.get(place) for place in ("start", "end"))
     word = "" if start is None or end is None else sql[start : end + 1].upper()
@@ -97,7 +97,7 @@ def name_of(node: exp.Expr, sql: str) -> str:
 
 
 def written(node: exp.Expr, sql: str) -> WrittenAggregate:
-    """The call of an aggregate. Raises SQLSyntaxError, UnsupportedSQL."""
+    """Return the normal form of an aggregate call. Raises SQLSyntaxError, UnsupportedSQL."""
     if isinstance(node, exp.WithinGroup):
         return _within_group(node, sql)
     spellings, operand = AGGREGATE_NODES[type(node)], node.this
@@ -122,7 +122,7 @@ def written(node: exp.Expr, sql: str) -> WrittenAggregate:
 
 
 def _within_group(node: exp.WithinGroup, sql: str) -> WrittenAggregate:
-    """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x), MODE() WITHIN GROUP (ORDER BY x)."""
+    """Read PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x) and MODE() WITHIN GROUP (ORDER BY x)."""
     inner, order = node.this, node.args.get("expression")
     inner = inner.this if isinstance(inner, NamedArguments) else inner
     spelling = next((each for each in AGGREGATE_NODES.get(type(inner), ()) if each.ordered), None)
@@ -150,7 +150,7 @@ _PLAINLY_NAMED: Mapping[type[exp.Expr], str] = {
 
 
 def text_of_item(node: exp.Expr, sql: str, columns: Mapping[str, tuple[str, Expr]]) -> str:
-    """An item of SELECT as it is written, which names a column without an alias. columns: by folded names."""
+    """Return a SELECT item as written, the default name of its column. columns: by folded names."""
     if isinstance(node, exp.Column):
         entry = columns.get(node.name.casefold())
         return entry[0] if entry else str(node.name)

@@ -1,4 +1,4 @@
-"""Aggregates of one SELECT: each call, with its FILTER and named arguments, becomes a slot of what is aggregated."""
+"""Binding of a SELECT's aggregates: each call, with FILTER and named arguments, becomes a slot."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from dpsql.sql.syntax.source_text import worded
 
 REPORT_LEVEL = 0.95
 PARTS = 10**6
-"""Quantiles are read to the nearest millionth. With one denominator for all of them the integers that ranks are
-compared by have one size, so that how long that takes does not tell how many rows there are."""
+"""Resolution of quantiles. With one denominator for all, the integers compared with ranks have one size, so that timing
+does not reveal the number of rows."""
 MOST_CHOSEN = 100
-"""APPROX_TOP_K gives at most so many values."""
+"""Maximum number of values from APPROX_TOP_K."""
 
 
 class AggregateBinder:
-    """Binds calls of aggregates. Subclasses say which there are and what may be asked of them."""
+    """Binds aggregate calls. Subclasses define which aggregates and options exist."""
 
     exact = True
-    """Only what is computed exactly too."""
+    """Whether only aggregates with an exact implementation are allowed."""
 
     def __init__(self, sql: str, inner: ScalarBinder) -> None:
         self.sql = sql
         self.inner = inner
-        """Binds what is below the aggregation."""
+        """Binds expressions below the aggregation."""
         self.keys: dict[Expr, Slot] = {}
         self.aggregations: dict[Aggregation, Slot] = {}
 
@@ -59,7 +59,7 @@ class AggregateBinder:
         return expr
 
     def aggregate(self, node: exp.Expr) -> Expr | None:
-        """The slot of an aggregate, with its FILTER and named arguments; None for any other node."""
+        """Return the slot of an aggregate with its FILTER and named arguments, or None for any other node."""
         inner, named = _without_options(node)
         if type(inner) in INSIDE_A_PERSON:
             raise UnsupportedSQL(worded(NAMED[type(inner)], inner, self.sql), span=span_of(self.sql, inner))
@@ -92,7 +92,7 @@ class AggregateBinder:
         return Report(slot, REPORT_LEVEL) if reports else slot
 
     def composed(self, node: exp.Expr) -> Expr:
-        """A statistic that is made of others."""
+        """Bind a statistic composed of other aggregates."""
         raise UnsupportedSQL(
             f"{name_of(node, self.sql)} is supported over people's rows, where the answer is made.",
             span=span_of(self.sql, node),
@@ -103,7 +103,7 @@ class AggregateBinder:
         return self.condition(self.inner.bind(where), where, "FILTER")
 
     def _reports(self, kind: AggregateFunction, options: AggregateOptions, node: exp.Expr) -> bool:
-        """Whether the noise interval is asked for beside the value. Raises UnsupportedSQL where there is none."""
+        """Return whether the query asks for the noise interval too. Raises UnsupportedSQL if there is none."""
         if options.report_format is not None and kind.without_interval:
             raise UnsupportedSQL(
                 f"{name_of(node, self.sql)} has no noise interval to report.", span=options.places.get("report_format")
@@ -111,7 +111,7 @@ class AggregateBinder:
         return options.report_format is not None
 
     def second_argument(self, call: WrittenAggregate) -> Expr:
-        """The x of an aggregate of two arguments (y, x)."""
+        """Return the x of an aggregate of two arguments (y, x)."""
         assert call.second is not None
         if isinstance(call.operand, exp.Distinct):
             word = name_of(call.node, self.sql)
@@ -121,7 +121,7 @@ class AggregateBinder:
         return expr
 
     def which(self, call: WrittenAggregate) -> Fraction | None:
-        """The quantile that is asked for, from the bottom, or how many values."""
+        """Return the requested quantile, from the bottom, or the number of values."""
         if call.at is None:
             return None
         literal = self.inner.bind(call.at)
@@ -151,11 +151,11 @@ class AggregateBinder:
         options: AggregateOptions,  # noqa: ARG002
         node: exp.Expr,
     ) -> Expr | None:
-        """The argument within an aggregate's own contribution bounds."""
+        """Return the argument clipped to the aggregate's own contribution bounds."""
         raise UnsupportedSQL("named arguments belong to aggregates of people's rows.", span=span_of(self.sql, node))
 
     def per_unit(self, kind: AggregateFunction, options: AggregateOptions | None) -> Interval | None:  # noqa: ARG002
-        """The bounds of what one privacy unit adds to a group, where the text gives some."""
+        """Return the bounds on one privacy unit's contribution to a group, if the text gives any."""
         return None
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
@@ -173,11 +173,11 @@ class AggregateBinder:
         return self.aggregations[aggregation]
 
     def slot_type(self, aggregation: Aggregation) -> Type:
-        """The type of an exact aggregate."""
+        """Return the type of an exact aggregate."""
         return aggregation.exact_type
 
     def argument(self, call: WrittenAggregate, condition: Expr | None) -> Expr | None:
-        """What is aggregated; rows where the FILTER is not true have NULL there. None: all rows are counted."""
+        """Return the aggregated value, which is NULL in rows where FILTER is not true. None: all rows are counted."""
         kind, node, inner, word = call.kind, call.node, call.operand, name_of(call.node, self.sql)
         if isinstance(inner, exp.Distinct):
             if kind.distinct and len(inner.expressions) != 1:
@@ -213,14 +213,14 @@ class AggregateBinder:
             raise self.unfit(kind, expr, node, kind.hint)
 
     def unfit(self, kind: AggregateFunction, expr: Expr, node: exp.Expr, hint: str = "") -> TypeMismatch:
-        """What is said of an argument of the wrong type."""
+        """Return the error for an argument of the wrong type."""
         name = expr.name if isinstance(expr, Column) else str(expr)
         said, more = (text.format(kind=kind, expr=expr, name=name, type=expr.type) for text in (kind.refusal, hint))
         return TypeMismatch(said, span=span_of(self.sql, node), hint=more)
 
 
 def _without_options(node: exp.Expr) -> tuple[exp.Expr, NamedArguments | None]:
-    """A call without its FILTER and named arguments, and what holds these."""
+    """Return a call without FILTER and named arguments, and the node of the named arguments."""
     inner = node.this if isinstance(node, exp.Filter) else node
     ordered = inner.this if isinstance(inner, exp.WithinGroup) else inner
     named = ordered if isinstance(ordered, NamedArguments) else None

@@ -1,4 +1,4 @@
-"""Candidates of private selection: the public values that MODE, APPROX_TOP_K, MIN and MAX choose among."""
+"""Candidates of private selection: the public values that MODE, APPROX_TOP_K, MIN and MAX select from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from dpsql.sql.syntax.refusals import unlisted
 
 
 def with_candidates(each: Aggregation, domains: Domains, source: Source, public: PublicValues | None) -> Aggregation:
-    """MODE and APPROX_TOP_K with the public values that they choose among, NULL apart, MIN and MAX of public columns
-    with the values of these; quantiles and all others within the ranges of keys. Raises UnsupportedSQL."""
-    assert each.argument is not None  # what is chosen is a value of it
+    """Return the aggregation with its candidates. Raises UnsupportedSQL.
+
+    MODE and APPROX_TOP_K select from public values other than NULL, MIN and MAX of public columns from their values.
+    Quantiles and all other aggregates get arguments within the ranges of keys.
+    """
+    assert each.argument is not None  # selection always has an argument
     if each.kind.chosen_by != "count":
         values = _of_public_columns(each.argument, domains, source, public) if each.kind.ranked else None
         present = tuple(value for value in values or () if value is not None)
@@ -41,9 +44,10 @@ def with_candidates(each: Aggregation, domains: Domains, source: Source, public:
 
 
 def _of_public_columns(expr: Expr, domains: Domains, source: Source, public: PublicValues | None) -> Domain | None:
-    """The values of an expression over columns of public tables, which a FILTER may surround; None for any other.
+    """Return the values of an expression over columns of public tables, optionally inside a FILTER; None for others.
 
-    Only public tables and the text say which these are."""
+    Only public tables and the text determine the values.
+    """
     filtered = isinstance(expr, Call) and expr.function.name == "case" and len(expr.args) == 3
     if isinstance(expr, Call) and filtered and expr.args[2] == Literal(None, expr.args[2].type):
         expr = expr.args[1]

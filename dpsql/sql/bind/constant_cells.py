@@ -1,4 +1,4 @@
-"""The cells of tables of constants: what VALUES, lists and SELECTs over constants come to."""
+"""Cells of constant tables: the values of VALUES, lists, and SELECTs over constants."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dpsql.sql.syntax.parameters import Params
 from dpsql.sql.syntax.parse import span_of
 
 UNNESTED = "(unnest)"
-"""The name of what UNNEST gives in a SELECT."""
+"""The name of UNNEST's column in a SELECT."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Columns of constants: names, types and cells."""
+    """Constant columns: names, types and cells."""
 
     columns: tuple[ConstantColumn, ...]
 
@@ -40,7 +40,7 @@ class Cells:
 
 
 class CellBinder:
-    """Binds expressions over constants, and computes them."""
+    """Binds and evaluates expressions over constants."""
 
     def __init__(self, sql: str, params: Params, used: set[str]) -> None:
         self.sql = sql
@@ -48,7 +48,7 @@ class CellBinder:
         self.used = used
 
     def rows_of(self, node: exp.Expr, rows: Sequence[Sequence[exp.Expr]], names: Sequence[str] = ()) -> Cells:
-        """Rows of constants as columns. Raises SQLSyntaxError, TypeMismatch."""
+        """Convert rows of constants to columns. Raises SQLSyntaxError, TypeMismatch."""
         binder = self._binder({})
         if len({len(row) for row in rows}) != 1:
             raise SQLSyntaxError("rows of constants are of one length.", span=self._span(node))
@@ -66,7 +66,7 @@ class CellBinder:
         return bound
 
     def _together(self, node: exp.Expr, binder: ScalarBinder, cells: Sequence[Literal]) -> tuple[Type, Vector]:
-        """Constants of one column, of one type. Raises TypeMismatch."""
+        """Convert one column's constants to a common type. Raises TypeMismatch."""
         present: list[Expr] = [each for each in cells if each.value is not None]
         meeting = iter(binder.as_times("coalesce", node, present))
         typed = [next(meeting) if each.value is not None else each for each in cells]
@@ -77,7 +77,7 @@ class CellBinder:
         return kind, vector_of([_of_type(each, kind) for each in values], kind)
 
     def listed(self, node: exp.Expr) -> ConstantColumn:
-        """The values of a list of constants, or of a series. Raises a QueryRefused."""
+        """Return the values of a constant list or series. Raises a QueryRefused."""
         binder = self._binder({})
         if isinstance(node, LISTS):
             return ConstantColumn("unnest", *series(node, binder, MOST_ROWS))
@@ -89,7 +89,7 @@ class CellBinder:
         return ConstantColumn("unnest", *self._together(node, binder, bound))
 
     def computed(self, select: exp.Select, read: Mapping[str, ConstantColumn], own: str) -> Cells:
-        """What a SELECT computes and keeps of columns of constants, by folded name; `own`: their table's name."""
+        """Evaluate a SELECT over constant columns, given by folded name. `own`: their table's name."""
         rows = next((len(each.cells) for each in read.values()), 1)
         binder = self._binder(read, own)
         kept = self._kept(select, binder, read, rows)
@@ -150,7 +150,7 @@ class CellBinder:
 
 
 def _column(column: ConstantColumn) -> Column:
-    """The column as expressions read it, with what is known of its cells."""
+    """Return the column for use in expressions, with the facts about its cells."""
     present = column.cells.values[column.cells.where_valid()]
     ends = [present.min(), present.max()] if len(present) and column.type.ordered_number else []
     known = EVERYTHING if not ends else Interval(*(each.item() for each in ends))
@@ -165,7 +165,7 @@ def _evaluated(expr: Expr, read: Mapping[str, ConstantColumn], rows: int) -> Vec
 
 
 def _one_type(kinds: Sequence[Type]) -> Type | None:
-    """The one type of which values of these are; None where there is none."""
+    """Return the common type of values of these types, or None."""
     different = set(kinds)
     if not different:
         return Type.INTEGER
@@ -179,7 +179,7 @@ def _of_type(value: Key, kind: Type) -> Key:
 
 
 def without_doubles(cells: Cells) -> Cells:
-    """The rows, each once; NULL is equal to NULL."""
+    """Return the distinct rows, where NULL equals NULL."""
     rows = zip(*(
         list(zip(each.cells.where_valid().tolist(), each.cells.values.tolist(), strict=True))
         for each in cells.columns

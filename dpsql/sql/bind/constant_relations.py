@@ -1,6 +1,6 @@
-"""Relations whose rows stand in the text: VALUES, SELECTs without FROM, lists in UNNEST, series, and what is computed
-of them alone. Each becomes a public table of a name of its own, and its place in the text names that table: what is
-bound then knows of no other tables than before.
+"""Constant relations: VALUES, SELECTs without FROM, lists in UNNEST, series, and everything computed from them only.
+
+Each becomes a public table with its own name, which replaces it in the text. Later passes see ordinary tables only.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _UNNAMED: Mapping[type[exp.Expr], str] = {exp.Unnest: "unnest", exp.Values: "val
 def with_constants(
     statement: Statement, catalog: Catalog, params: Params, used: set[str], *, only_times: bool = False
 ) -> tuple[Statement, Catalog]:
-    """The statement with a table's name in the place of each relation of constants, and the catalog with these tables.
+    """Replace each constant relation with a table name; return the statement, and the catalog with these tables.
 
-    used: gets the names of parameters that they hold. only_times: series of dates alone, and what cannot be understood
-    stays as it is. Raises a QueryRefused."""
+    used: receives the names of their parameters. only_times: convert date series only, and leave anything not
+    understood unchanged. Raises a QueryRefused.
+    """
     finder = _Constants(statement, params, used, only_times=only_times)
     select = finder.replaced(statement.select.copy())
     if not finder.tables:
@@ -42,7 +43,7 @@ def with_constants(
 
 
 class _Constants:
-    """Finds relations of constants from the inside outward."""
+    """Finds constant relations, innermost first."""
 
     def __init__(self, statement: Statement, params: Params, used: set[str], *, only_times: bool) -> None:
         self.sql = statement.sql
@@ -50,17 +51,17 @@ class _Constants:
         self.only_times = only_times
         self.tables: list[ConstantTable] = []
         self._made: dict[int, exp.Expr] = {}
-        self._unions: dict[int, tuple[exp.Expr, bool]] = {}  # with the node, so that no other comes to its number
+        self._unions: dict[int, tuple[exp.Expr, bool]] = {}  # holds the node, so that its id is not reused
         self.named = {node.name.casefold() for node in statement.select.find_all(exp.Column)}
 
     def replaced(self, tree: exp.Query) -> exp.Query:
         kinds = (*_SOURCES, exp.Select, exp.Union)
         changed = True
-        while changed:  # a CTE may come to constants once another has
+        while changed:  # a CTE may become constant after another does
             changed = False
             for node in reversed(
                 [each for each in tree.walk(bfs=False) if isinstance(each, kinds)]
-            ):  # inner ones first
+            ):  # inner nodes first
                 if node is not tree and self._is_whole(node):
                     changed = self._replaced(node, tree) or changed
         return tree
@@ -78,7 +79,7 @@ class _Constants:
         return relation is not None
 
     def _is_whole(self, node: exp.Expr) -> bool:
-        """Whether a relation may stand here that no larger one of constants holds."""
+        """Return whether a relation may stand here without being part of a larger constant one."""
         if isinstance(node, exp.Table):
             return isinstance(node.this, LISTS)
         if not isinstance(node, exp.Select | exp.Union):
@@ -132,7 +133,7 @@ class _Constants:
     # Queries.
 
     def _query(self, node: exp.Expr, tree: exp.Expr) -> exp.Query | None:
-        """What reads the table of constants that a query comes to; None where it is of other things."""
+        """Return a query that reads the constant table of this one, or None if not everything is constant."""
         if not is_constant(node) and not self._reads_constants(node, tree):
             return None
         if self.only_times and not any(isinstance(each, LISTS) for each in node.walk()):
@@ -158,7 +159,7 @@ class _Constants:
     def _plain_select(node: exp.Expr) -> exp.Select:
         while isinstance(node, exp.Subquery):
             node = node.this
-        assert isinstance(node, exp.Select)  # as `is_constant` saw
+        assert isinstance(node, exp.Select)  # `is_constant` checked this
         return node
 
     def _names(self, select: exp.Select) -> list[str]:
@@ -166,7 +167,7 @@ class _Constants:
         return [fresh(alias or said(item), taken) for item, alias in items_of(select)]
 
     def _reads_constants(self, node: exp.Expr, tree: exp.Expr) -> bool:
-        """Whether a SELECT only computes and filters rows of one table of constants."""
+        """Return whether a SELECT only computes and filters rows of one constant table."""
         if not isinstance(node, exp.Select) or any(node.args.get(each) for each in _OTHER_CLAUSES):
             return False
         source = node.args.get("from_")
@@ -179,8 +180,8 @@ class _Constants:
         return self._table_read(source.this, tree) is not None
 
     def _table_read(self, node: exp.Expr, tree: exp.Expr) -> tuple[ConstantTable, Sequence[str], str] | None:
-        """The table of constants that an item of FROM is, by itself or by a CTE's name; its columns' names, and its
-        own."""
+        """Return the constant table that an item of FROM names directly or through a CTE, its column names, and its own
+        name."""
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             return None
         aliases = [node.args.get("alias")]
@@ -202,7 +203,7 @@ class _Constants:
         source, own = select.args.get("from_"), ""
         if source is not None:
             held = self._table_read(source.this, tree)
-            assert held is not None  # as `_reads_constants` saw
+            assert held is not None  # `_reads_constants` checked this
             table, names, own = held
             parts = zip(names, table.columns, table.cells, strict=True)
             read = {name.casefold(): ConstantColumn(name, column.type, cells) for name, column, cells in parts}
@@ -217,7 +218,7 @@ class _Constants:
         return self.cells.computed(select, read, own)
 
     def _list(self, node: exp.Expr) -> ConstantColumn | None:
-        """The values of a list of constants, or of a series; None for what stays as it is. Raises a QueryRefused."""
+        """Return the values of a constant list or series, or None for unsupported ones. Raises a QueryRefused."""
         if self.only_times and not isinstance(node, LISTS):
             return None
         listed = self.cells.listed(node)
@@ -251,7 +252,7 @@ def _branches(node: exp.Expr) -> list[exp.Expr]:
 
 
 def is_constant(node: exp.Expr) -> bool:
-    """Whether a query is a SELECT without FROM, or a union of such, that reads nothing."""
+    """Return whether a query is a SELECT without FROM, or a union of them, and reads nothing."""
     if isinstance(node, exp.Union):
         plain = not any(node.args.get(each) for each in ("order", "limit", "offset", "with_", "by_name"))
         alike = len({bool(each.args.get("distinct")) for each in node.find_all(exp.Union)}) == 1
@@ -266,7 +267,7 @@ def is_constant(node: exp.Expr) -> bool:
 
 
 def _renamed(names: list[str], aliases: Sequence[exp.Expr | None]) -> list[str] | None:
-    """The columns' names under these aliases, the outermost first; None where two are the same, or some too many."""
+    """Apply aliases to column names, outermost first. None if names repeat, or aliases outnumber columns."""
     for alias in reversed(aliases):
         new = [each.name for each in (alias.args.get("columns") or [])] if alias is not None else []
         if len(new) > len(names):

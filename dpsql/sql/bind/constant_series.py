@@ -1,4 +1,4 @@
-"""Series of constants: whole numbers, days and times from one end to the other."""
+"""Constant series: integers, dates and timestamps between two ends."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ _HINT = "Write generate_series(1, 12), or generate_series(DATE '2024-01-01', DAT
 
 
 def series(node: exp.Expr, binder: ScalarBinder, most: int) -> tuple[Type, Vector]:
-    """The type and the values of GENERATE_SERIES, RANGE and GENERATE_DATE_ARRAY, at most so many. Of times a series is
-    of timestamps, as in DuckDB, and of GENERATE_DATE_ARRAY of dates. Raises UnsupportedSQL, SQLSyntaxError."""
+    """Return the type and at most `most` values of GENERATE_SERIES, RANGE or GENERATE_DATE_ARRAY.
+
+    A series of times holds timestamps, as in DuckDB, and one of GENERATE_DATE_ARRAY dates. Raises UnsupportedSQL,
+    SQLSyntaxError.
+    """
     ends = [_end(node.args[name], binder, node) for name in ("start", "end")]
     step = node.args.get("step")
     if all(each.type is Type.INTEGER for each in ends) and not isinstance(step, exp.Interval):
@@ -63,7 +66,7 @@ def _end(node: exp.Expr, binder: ScalarBinder, whole: exp.Expr) -> Literal:
 
 def _number(bound: Expr) -> int:
     assert isinstance(bound, Literal)
-    assert isinstance(bound.value, int)  # as their types say
+    assert isinstance(bound.value, int)  # guaranteed by their types
     return bound.value
 
 
@@ -75,7 +78,7 @@ def _whole(bound: object, binder: ScalarBinder, node: exp.Expr) -> int:
 
 @dataclass(frozen=True)
 class _Series:
-    """One series of the text: at most `most` values from `start` to `end`."""
+    """One series: at most `most` values from `start` to `end`."""
 
     node: exp.Expr
     binder: ScalarBinder
@@ -84,7 +87,7 @@ class _Series:
     end: int
 
     def numbers(self, by: int) -> np.ndarray:
-        """Whole numbers, each so much more than the one before."""
+        """Return integers in steps of `by`."""
         self._check_step(by)
         reach = (self.end - self.start) // by if by > 0 else (self.start - self.end) // -by
         count = max(0, reach + 1)
@@ -94,8 +97,7 @@ class _Series:
         return np.arange(count, dtype=np.int64) * by + self.start
 
     def months(self, unit: Unit, count: int) -> np.ndarray:
-        """Times, each so many months after the one before, as in DuckDB: what follows the 31st of January and the 29th
-        of February is the 29th of March."""
+        """Return times in steps of `count` months, as in DuckDB: 31 January, 29 February, 29 March."""
         self._check_step(count)
         times: list[int] = []
         at: int | None = self.start
@@ -103,14 +105,14 @@ class _Series:
             times.append(at)
             self._check_count(len(times))
             after = call(FUNCTIONS[f"add_{unit.name}"], Literal(at, Type.TIMESTAMP), Literal(count, Type.INTEGER))
-            assert isinstance(after, Call)  # a time and a whole number
+            assert isinstance(after, Call)  # valid for a time and an integer
             value = folded(after)
             at = value.value if isinstance(value, Literal) and isinstance(value.value, int) else None
         return np.array(times, dtype=np.int64)
 
     @property
     def _is_open(self) -> bool:
-        """Whether the end is no part of it: of RANGE."""
+        """Return whether the end is excluded, as in RANGE."""
         return bool(self.node.args.get("is_end_exclusive"))
 
     def _is_before_the_end(self, at: int, count: int) -> bool:

@@ -1,4 +1,4 @@
-"""Contribution bounds of an aggregate, as the text gives them: what values are clipped to, and what a unit may add."""
+"""Contribution bounds of an aggregate in the text: clip bounds, and bounds on a unit's contribution."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dpsql.sql.bind.private_rows import Rows
 
 
 def clip_of(kind: AggregateFunction, options: AggregateOptions, *, unit_is_row: bool) -> Interval | None:
-    """What each value is clipped to; bounds per group are those per row where each row is one unit. None where nothing
-    is to be clipped. Raises UnsupportedSQL."""
+    """Return the clip bounds of each value, or None without clipping.
+
+    Bounds per group equal bounds per row if each row is one unit. Raises UnsupportedSQL.
+    """
     per_row, per_group = options.contribution_bounds_per_row, options.contribution_bounds_per_group
     if kind.unclipped is not None and (per_row or per_group):
         why, hint = kind.unclipped
@@ -29,7 +31,7 @@ def clip_of(kind: AggregateFunction, options: AggregateOptions, *, unit_is_row: 
 
 
 def bounds_of_a_unit(kind: AggregateFunction, options: AggregateOptions, rows: Rows) -> Interval | None:
-    """What one privacy unit adds to a group at least and at most; only where a unit may have several rows. Raises
+    """Return the least and greatest contribution of one privacy unit to a group, if units may have several rows. Raises
     UnsupportedSQL."""
     bounds = options.contribution_bounds_per_group
     if bounds is not None and rows.public:

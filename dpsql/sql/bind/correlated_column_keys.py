@@ -1,12 +1,13 @@
-"""Several keys over one column of people's rows: the groups are the combinations that its values lead to, so that
-months of a range of dates that begins in March have no January of the first year.
+"""Several keys over one private column: the groups are the combinations that its values produce. Months of a date range
+that starts in March have no January of the first year.
 
-Proof that they may be shown: they are computed from the text and what is declared of the column. That they are
-complete: the keys of a row are what they are of the column's value, all at once. That value is one of those gone
-through: all that lie in its bounds, to which stored values are clipped; of a timestamp one of each piece of time in
-which the keys are constant (time_pieces.py); or, of a declared list, those of the key that is the column itself, beside
-which a row with another value is in no group anyway. A column that a sub-query makes is a copy of an expression over
-the same row: of one expression below groups inside people, of one for each branch of a union.
+Proof that they are public: they are computed from the text and the column's declarations.
+
+Proof that they are complete: all keys of a row are functions of the column's value, which is one of the enumerated
+values. These are all values within its bounds, to which stored values are clipped. For a timestamp, they are one value
+from each piece of time in which the keys are constant (time_pieces.py). For a declared list, they are the values of the
+key that is the column itself: rows with other values are in no group anyway. A column of a sub-query copies an
+expression over the same row: one expression below groups per unit, one for each branch of a union.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from dpsql.sql.bind.correlated_keys import held_in_rows
 from dpsql.sql.bind.time_pieces import MOST_INSTANTS, sample_instants
 
 MOST_BRANCHES = 64
-"""Branches of unions that combinations of keys are derived through."""
+"""Maximum number of union branches through which key combinations are derived."""
 Row = tuple[Key, ...]
 
 
 def keys_of_columns(keys: Sequence[GroupKey], domains: Domains, source: Source) -> tuple[GroupKey, ...]:
-    """The keys, those over the same column alone with the combinations that it gives them."""
+    """Return the keys; those that read the same column only get the combinations of its values."""
     together = list(keys)
     first = 1 + max((key.together.number for key in keys if key.together is not None), default=-1)
     copies = _copies_in_rows(source) if len(keys) > 1 else {}
@@ -46,8 +47,8 @@ def keys_of_columns(keys: Sequence[GroupKey], domains: Domains, source: Source) 
 
 
 def _copies_in_rows(source: Source) -> dict[Column, tuple[Expr, ...]]:
-    """Columns that sub-queries make, with what they are of the row, or the rows of one group, below: one expression, or
-    one of each branch of a union."""
+    """Return the columns that sub-queries produce, with their expressions over the underlying row or group's rows: one
+    expression, or one for each branch of a union."""
     copies: dict[Column, tuple[Expr, ...]] = {}
     for node in nodes_of(source):
         if isinstance(node, PerUnit):
@@ -59,7 +60,7 @@ def _copies_in_rows(source: Source) -> dict[Column, tuple[Expr, ...]]:
 
 
 def _by_column(keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]]) -> Iterator[list[int]]:
-    """The places of several keys over the same column alone, in every branch of a union."""
+    """Yield the positions of keys that read the same column only, in every branch of a union."""
     by: dict[tuple[Column | None, ...], list[int]] = {}
     for place, key in enumerate(keys):
         settled = key.values is not None and key.shown is None and key.together is None
@@ -70,7 +71,7 @@ def _by_column(keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]]
 
 
 def _columns_below(expr: Expr, copies: Mapping[Column, Sequence[Expr]]) -> tuple[Column | None, ...] | None:
-    """The one column that an expression reads, in every branch of unions below (None: a constant); None where it reads
+    """Return the one column that an expression reads in each union branch below (None: a constant), or None if it reads
     more than one."""
     read = columns(expr)
     if len(read) > 1:
@@ -89,10 +90,10 @@ def _columns_below(expr: Expr, copies: Mapping[Column, Sequence[Expr]]) -> tuple
 def _rows_of(
     exprs: Sequence[Expr], keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]], domains: Domains
 ) -> Collection[Row] | None:
-    """The combinations of values of some expressions, which read the same column, each once."""
+    """Return the distinct combinations of values of expressions over the same column."""
     read = list(dict.fromkeys(column for expr in exprs for column in columns(expr)))
     if read and all(column in copies for column in read):
-        below = Domains(domains.declared, {}, domains.origins)  # filters above speak of the copy, not of what it was
+        below = Domains(domains.declared, {}, domains.origins)  # outer filters constrain the copy, not the original
         branches = [
             _rows_of([rebuild(expr, dict(zip(read, of_branch, strict=True))) for expr in exprs], (), copies, below)
             for of_branch in zip(*(copies[column] for column in read), strict=True)
@@ -105,7 +106,7 @@ def _rows_of(
 
 
 def _values_of(column: Column, exprs: Sequence[Expr], keys: Sequence[GroupKey], domains: Domains) -> Domain | None:
-    """Values of a column that lead to all combinations of the keys; None where they are not known."""
+    """Return column values that produce all combinations of the keys, or None if unknown."""
     declared = domains.declared(column)
     if declared is not None and declared.keys:
         own = next((key.values for key in keys if key.expr == column), None)
@@ -125,7 +126,7 @@ def _values_of(column: Column, exprs: Sequence[Expr], keys: Sequence[GroupKey], 
 
 
 def _times(column: Column, exprs: Sequence[Expr], limits: Fact) -> list[int] | None:
-    """Dates or timestamps of a range that lead to all combinations of some expressions over them."""
+    """Return dates or timestamps of a range that produce all combinations of expressions over them."""
     dates = column.type is Type.DATE
     whole = DAYS if dates else MICROSECONDS
     first, last = int(max(limits.range.lower, whole.lower)), int(min(limits.range.upper, whole.upper))
@@ -145,7 +146,7 @@ def _times(column: Column, exprs: Sequence[Expr], limits: Fact) -> list[int] | N
 
 
 def _rows(exprs: Sequence[Expr], column: Column, values: Domain, domains: Domains) -> Collection[Row] | None:
-    """What the keys are of each value, each row once; None where there are too many texts."""
+    """Return the distinct rows of key values, or None if the texts are too long."""
     cells = [domains.at(expr, column, values) for expr in exprs]
     if any(sum(len(each) for each in set(own) if isinstance(each, str)) > MOST_TEXT for own in cells):
         return None

@@ -1,9 +1,11 @@
-"""Several keys over the same public rows: the groups are the combinations that these rows have, not all of them.
+"""Several keys over the same public rows: the groups are the combinations in these rows, not all combinations.
 
-Proof that they may be shown: like each key's own values they are computed from public tables, the text and the
-declarations alone. That they are complete: a row that reaches the aggregate fulfils every inner join and filter below
-it, so what these say of public tables alone holds for its public part, which is one of the public rows for which they
-hold; the keys' values are those of that row, all at once. A row with other values, had it any, would be in no group.
+Proof that they are public: like the values of each key, they are computed from public tables, the text and the
+declarations only.
+
+Proof that they are complete: a row that reaches the aggregate satisfies every inner join and filter below it. So its
+public part satisfies their conditions on public tables, and is one of the public rows that do. All keys take their
+values from that row. A row with other values would be in no group.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ Row = tuple[Key, ...]
 
 @dataclass(frozen=True)
 class _PublicKey:
-    """A key by its place, and what it is over public columns in every row that reaches the aggregate."""
+    """A key by position, and its expression over public columns in every row that reaches the aggregate."""
 
     place: int
     expr: Expr
@@ -53,7 +55,7 @@ class _PublicKey:
 
 @dataclass(frozen=True)
 class OuterTable:
-    """Public rows on the right of an outer join: each row above has one of them, or NULL in all of their columns."""
+    """Public rows on the right of an outer join: each joined row has one of them, or NULL in all their columns."""
 
     rows: Rows
     on: tuple[Expr, ...]
@@ -61,17 +63,17 @@ class OuterTable:
 
     @property
     def names(self) -> frozenset[str]:
-        """The places of its columns, that of the mark of a match among them."""
+        """Return the places of its columns, including the match mark."""
         return self.rows.names | (frozenset() if self.present is None else {self.present.table})
 
     @property
     def read(self) -> frozenset[str]:
-        """The places of the left side that ON reads."""
+        """Return the places of the left side that ON reads."""
         return frozenset[str]().union(*map(places_of, self.on)) - self.rows.names
 
     @property
     def follows(self) -> bool:
-        """Whether nothing is there beside NULLs on the left: an equality with a column is not TRUE of one."""
+        """Return whether NULLs on the left have no match, because an equality with a column is not TRUE for them."""
         pairs = [equality(term) for term in self.on]
         return any(isinstance(side, Column) for pair in pairs for side in pair or () if places_of(side) <= self.read)
 
@@ -81,7 +83,7 @@ class OuterTable:
 
 
 def keys_together(keys: Sequence[GroupKey], source: Source, values: PublicValues | None) -> tuple[GroupKey, ...]:
-    """The keys, those over the same public rows with the combinations that these have."""
+    """Return the keys; those over the same public rows get the combinations in these rows."""
     changed = list(keys)
     if values is not None and any(scan.table.public for scan in scans_of(source)):
         exprs, source = _below_units([key.expr for key in keys], source)
@@ -97,7 +99,7 @@ def keys_together(keys: Sequence[GroupKey], source: Source, values: PublicValues
 def _in_lists(
     keys: Sequence[GroupKey], exprs: Sequence[Expr], source: Source, values: PublicValues
 ) -> Iterator[tuple[list[int], Sequence[Row]]]:
-    """Keys that are in one list of public rows, by IN or EXISTS, and its rows."""
+    """Yield the keys that IN or EXISTS puts in one list of public rows, and the rows of that list."""
     for mark in fulfilled_marks(source):
         apart = [at for at, key in enumerate(keys) if key.values is not None and not (key.shown or key.together)]
         places = [at for at in apart if any(one == exprs[at] for one, _ in mark.keys)]
@@ -108,8 +110,10 @@ def _in_lists(
 
 
 def _below_units(exprs: Sequence[Expr], source: Source) -> tuple[list[Expr], Source]:
-    """What keys are of the rows of which groups inside people are made, and these rows with the conditions above the
-    groups: a group's keys are those of each of its rows."""
+    """Return the key expressions over the rows below groups per unit, and these rows under the groups' conditions.
+
+    The keys of a group are the keys of each of its rows.
+    """
     terms: list[Expr] = []
     below = source
     while isinstance(below, Filter | PerUnit):
@@ -125,7 +129,7 @@ def _below_units(exprs: Sequence[Expr], source: Source) -> tuple[list[Expr], Sou
 
 
 class _Tables:
-    """The public tables that every row has a row of, those that it has one of or none, and the conditions that hold."""
+    """The public tables with one row for every row, those with one or none, and the conditions that hold."""
 
     def __init__(self, source: Source, values: PublicValues) -> None:
         self.public, terms = public_parts(source)
@@ -137,7 +141,7 @@ class _Tables:
     def together(
         self, keys: Sequence[GroupKey], exprs: Sequence[Expr]
     ) -> Iterator[tuple[list[_PublicKey], tuple[Row, ...]]]:
-        """The keys, which are these expressions, that are over the same rows, and these."""
+        """Yield the keys, with these expressions, that read the same rows, and those rows."""
         public = [place for place, key in enumerate(keys) if key.values is not None and key.shown is None]
         over = [each for place in public if (each := self._over(place, exprs[place])) is not None]
         yield from self._rows_of(over, self._connected)
@@ -152,7 +156,7 @@ class _Tables:
         return _PublicKey(place, equal[0])
 
     def _connected(self, asked: frozenset[str]) -> frozenset[str]:
-        """The places that equalities lead to, and outer joins whose ON reads public tables alone."""
+        """Return the places reachable by equalities, and by outer joins whose ON reads public tables only."""
         for each in reversed(self.outer_tables):
             if each.names & asked:
                 asked |= each.names | (each.read if each.read <= self.places else frozenset())
@@ -161,8 +165,8 @@ class _Tables:
     def _rows_of(
         self, over: Sequence[_PublicKey], reach: Callable[[frozenset[str]], frozenset[str]]
     ) -> Iterator[tuple[list[_PublicKey], tuple[Row, ...]]]:
-        """The keys of tables that are joined with each other, by `reach`; where these cannot be joined by themselves,
-        or have too many rows, those of one table."""
+        """Yield the keys of tables that `reach` connects, or the keys of one table if the join is impossible or too
+        large."""
         for members, places in _components(over, reach):
             if len(members) > 1:
                 rows = self._rows(places, [each.expr for each in members])
@@ -172,11 +176,11 @@ class _Tables:
                     yield from self._rows_of(members, self._alone)
 
     def _alone(self, asked: frozenset[str]) -> frozenset[str]:
-        """The places of one table."""
+        """Return the places of one table."""
         return asked.union(*(each.names for each in self.outer_tables if each.names & asked))
 
     def _rows(self, places: frozenset[str], exprs: Sequence[Expr]) -> tuple[Row, ...] | None:
-        """The rows of some expressions over public columns at these places; None where they are not to be had."""
+        """Return the rows of expressions over public columns at these places, or None if unavailable."""
         beside = [each for each in self.outer_tables if each.names & places]
         if beside and not places & self.public.keys():
             return self._rows_or_none(beside[0], beside[1:], exprs)
@@ -188,8 +192,8 @@ class _Tables:
     def _rows_or_none(
         self, first: OuterTable, others: Sequence[OuterTable], exprs: Sequence[Expr]
     ) -> tuple[Row, ...] | None:
-        """The rows of a table right of an outer join, with others beside it, and that of NULLs, as far as conditions
-        let them pass."""
+        """Return the rows of a table right of an outer join, joined with `others`, and the row of NULLs, as far as
+        conditions allow."""
         names = first.names.union(*(each.names for each in others))
         columns: dict[Expr, Expr] = {null: column for column, null in nullable(first.rows.source).items()}
         if first.present is not None:
@@ -208,13 +212,13 @@ class _Tables:
 
 
 def of_nulls(expr: Expr) -> Key:
-    """What an expression is where all of its columns are NULL."""
+    """Return the value of an expression whose columns are all NULL."""
     with np.errstate(all="ignore"):
         return cells_of(evaluate(expr, lambda column: vector_of([None], column.type), 1), expr.type)[0]
 
 
 def outer_tables(source: Source) -> Iterator[OuterTable]:
-    """The public tables right of outer joins that every row above has a row of, or NULLs."""
+    """Yield the public tables right of outer joins: every row has a row of them, or NULLs."""
     if isinstance(source, Filter | Mark | RowLimit | Windows):
         yield from outer_tables(source.input)
     if isinstance(source, Join):
@@ -227,7 +231,7 @@ def outer_tables(source: Source) -> Iterator[OuterTable]:
 
 
 def _between_public(terms: list[Expr], public: frozenset[str]) -> Iterator[Expr]:
-    """Equalities of public columns that are equal to the same of people's."""
+    """Yield equalities between public columns that follow from equalities with the same private columns."""
     same = equal_to_public(terms, public)
     for term in terms:
         over = rebuild(term, same)
@@ -239,7 +243,7 @@ def _between_public(terms: list[Expr], public: frozenset[str]) -> Iterator[Expr]
 def _components(
     over: Sequence[_PublicKey], reach: Callable[[frozenset[str]], frozenset[str]]
 ) -> list[tuple[list[_PublicKey], frozenset[str]]]:
-    """The keys, those together whose places meet, with all of these."""
+    """Group the keys whose places overlap, with the union of these places."""
     components: list[tuple[list[_PublicKey], frozenset[str]]] = []
     for each in over:
         members, places = [each], reach(places_of(each.expr))
@@ -253,8 +257,8 @@ def _components(
 def held_in_rows(
     members: Sequence[int], found: Sequence[Row], keys: Sequence[GroupKey], number: int
 ) -> Iterator[tuple[int, GroupKey]]:
-    """The keys at some places with the rows in which each has one of its values; as they are where these are all
-    combinations. A row may be there more than once."""
+    """Yield the keys at some positions with the rows that combine their values, or nothing if all combinations occur.
+    `found` may repeat rows."""
     rows = _listed(found, [keys[place] for place in members])
     if len(rows) == math.prod(len(keys[place].values or ()) for place in members):
         return
@@ -268,8 +272,10 @@ def held_in_rows(
 
 
 def _listed(rows: Sequence[Row], keys: Sequence[GroupKey]) -> set[Row]:
-    """The rows as keys have them: a value outside of a key's list is NULL where the list is the owner's and has it,
-    else the row is left out."""
+    """Return the rows in terms of the keys' lists.
+
+    A value outside a key's list becomes NULL if the list is declared and contains NULL; otherwise its row is dropped.
+    """
     for at, key in enumerate(keys):
         listed = set(key.values or ())
         if key.listed and None in listed:

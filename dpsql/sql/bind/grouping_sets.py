@@ -1,4 +1,4 @@
-"""ROLLUP, CUBE and GROUPING SETS: which sets of keys an answer has rows for."""
+"""ROLLUP, CUBE and GROUPING SETS: the key sets that an answer has rows for."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from dpsql.sql.syntax.parse import span_of
 MOST_SETS = 64
 SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
 GroupingSet = tuple[int, ...]
-"""Ascending places of keys."""
+"""Key positions, ascending."""
 
 
 def grouping_sets(terms: list[exp.Expr], place: Callable[[exp.Expr], int], sql: str) -> tuple[GroupingSet, ...]:
-    """The sets of a GROUP BY, in the order written: each term gives some, and they are combined one with another.
+    """Return the sets of a GROUP BY in the order written: the combinations of the sets of each term.
 
-    `place` binds a key and says which it is. Empty for a GROUP BY of plain keys. Raises SQLSyntaxError, UnsupportedSQL.
+    `place` binds a key and returns its position. Empty for a GROUP BY of plain keys. Raises SQLSyntaxError,
+    UnsupportedSQL.
     """
     if not any(isinstance(term, SEVERAL) for term in terms):
         return ()
@@ -61,7 +62,7 @@ def _sets(term: exp.Expr, place: Callable[[exp.Expr], int], sql: str) -> Iterato
 
 
 def _together(node: exp.Expr, place: Callable[[exp.Expr], int]) -> GroupingSet:
-    """One key, or several in brackets; () is none."""
+    """Return one key, or several in parentheses; () is none."""
     if isinstance(node, exp.Tuple):
         return tuple(sorted({place(inner) for inner in node.expressions}))
     return (place(node.this if isinstance(node, exp.Paren) else node),)
@@ -72,8 +73,8 @@ def _joined(items: list[GroupingSet]) -> GroupingSet:
 
 
 def check_sets(plan: Aggregate, group: exp.Expr, sql: str, *, public: bool) -> None:
-    """What a plan with grouping sets, those of the clause `group`, can be asked with: aggregates of people's rows that
-    add up, in public groups. Raises UnsupportedSQL, UnknownGroups."""
+    """Check a plan with the grouping sets of the clause `group`: aggregates of private rows must be additive, and
+    groups public. Raises UnsupportedSQL, UnknownGroups."""
     if public or not plan.aggregations:
         raise UnsupportedSQL(
             "ROLLUP, CUBE and GROUPING SETS are of aggregates of people's rows.",

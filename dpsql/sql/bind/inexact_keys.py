@@ -1,15 +1,15 @@
-"""Keys whose last bits are a library's.
+"""Group keys whose last bits depend on a math library.
 
-Exponentials, logarithms, cube roots and powers are computed to within a unit in the last place. Real numbers that come
-of them are groups of one row each, or other groups on another machine.
+Exponentials, logarithms, cube roots and powers are accurate to one unit in the last place. Real keys computed from them
+form groups of one row each, or other groups on another machine.
 
-Powers with a whole exponent are keys nevertheless, as their base is. Their last bits are NumPy's (its x ** 2
-is not always x * x), so another machine may show a key with another last digit; but a power is a function of the cells
-of its row alone (`row_local`), so rows of equal cells share a group. What is refused here is refused since it would be
-of no use: no proof of privacy rests on it.
+Powers with an integer exponent are allowed as keys, like their base. Their last bits are NumPy's (its x ** 2 is not
+always x * x), so another machine may show another last digit. But a power depends only on the cells of its row
+(`row_local`), so rows with equal cells share a group. Keys are refused here because they would be useless: no privacy
+proof depends on it.
 
-A function that rounds, compares or counts does away with the last bits (but for a value at its border, which may fall
-on either side of it).
+A function that rounds, compares or counts removes the last bits, except for a value at its boundary, which may fall on
+either side.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dpsql.sql.bind.private_rows import origins
 
 _ROUNDS = frozenset({"floor", "ceil", "round", "trunc", "to_decimal", "int_divide"})
 _SKIPPED = {"case": slice(1, None, 2), "nullif": slice(1)}
-"""Which arguments the result is one of, where it is not of all."""
+"""The arguments that can be the result, where not all can."""
 
 Made = Mapping[Column, tuple[Expr, ...]]
 
 
 def inexact_in(expr: Expr, made: Made) -> Call | None:
-    """The function that leaves last bits of its own in the values of an expression, if there is one; `made`: what
-    columns that the query makes are made of."""
+    """Return the function that leaves inexact last bits in an expression, if any. `made`: the expressions behind the
+    query's own columns."""
     if isinstance(expr, Column):
         return _first(made.get(expr, ()), made)
     if not isinstance(expr, Call) or expr.type not in (Type.REAL, Type.TEXT) or expr.function.name in _ROUNDS:
@@ -49,7 +49,7 @@ def _first(exprs: Sequence[Expr], made: Made) -> Call | None:
 
 
 def _is_whole_power(expr: Call) -> bool:
-    """x to a whole number: a column of whole numbers, or a constant that is one."""
+    """Return whether a power's exponent is an integer column or constant."""
     if expr.function.name != "power":
         return False
     exponent = unfiltered(expr.args[1])
@@ -58,7 +58,7 @@ def _is_whole_power(expr: Call) -> bool:
 
 
 def made_of(source: Source) -> dict[Column, tuple[Expr, ...]]:
-    """What the columns that nodes of a source make are copies of, or are aggregated of inside a unit."""
+    """Return the expressions that a source's computed columns copy, or aggregate within a unit."""
     exprs = origins(source)
     for each in nodes_of(source):
         if isinstance(each, PerUnit):

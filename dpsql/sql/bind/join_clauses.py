@@ -1,4 +1,4 @@
-"""JOIN ... ON and USING: how one more table comes to those of a FROM."""
+"""JOIN ... ON and USING: joining one more table in a FROM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpsql.sql.syntax.parse import span_of
 
 
 def is_full(join: exp.Join) -> bool:
-    """Whether rows of both sides stay for want of a match."""
+    """Return whether unmatched rows of both sides are kept."""
     plain = not join.args.get("method") and str(join.args.get("kind") or "").upper() in ("", "OUTER")
     return plain and str(join.args.get("side") or "").upper() == "FULL"
 
@@ -26,7 +26,7 @@ def is_full(join: exp.Join) -> bool:
 def joined_by(
     join: exp.Join, left: PrivateRows, right: PrivateRows, whole: StatementState, select: exp.Select
 ) -> PrivateRows:
-    """The tables so far with one more. Raises UnsupportedSQL, SQLSyntaxError, or what binding ON raises."""
+    """Join one more table to those so far. Raises UnsupportedSQL, SQLSyntaxError, or what binding ON raises."""
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     span = span_of(whole.sql, join.this)
     if join.args.get("method") or side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER", "CROSS"):
@@ -45,7 +45,7 @@ def joined_by(
     scopes = [left.scope, right.scope]
     if side:
         scopes[side == "LEFT"] = beside_no_match(right if side == "LEFT" else left, present)
-    kept_side = scopes[side == "RIGHT"]  # a merged column is that of the table that keeps its rows
+    kept_side = scopes[side == "RIGHT"]  # a merged column belongs to the table that keeps its rows
     return PrivateRows(together(scopes, merged, kept_side), (*left.steps, step))
 
 
@@ -56,7 +56,7 @@ def _with_public_rows(
     conditions: tuple[tuple[Expr, ...], frozenset[str]],
     whole: StatementState,
 ) -> PrivateRows:
-    """The rows of the inner join; columns that USING merges are those of the public side."""
+    """Return the rows of the inner join; columns merged by USING are the public side's."""
     on, merged = conditions
     mirrored = str(join.args["side"]).upper() == "RIGHT"
     kept, others = (right, left) if mirrored else (left, right)
@@ -66,9 +66,12 @@ def _with_public_rows(
 
 
 def _keeps_public_rows(side: str, left: PrivateRows, right: PrivateRows) -> bool:
-    """public LEFT JOIN people, or its mirror. A public row without a match belongs to nobody: it is left out like rows
-    of a NULL unit, and its group is shown all the same, for that is public. So the rows are those of the inner join,
-    and so is what one person can change of them; COUNT(*) of such a group is 0 where SQL says 1."""
+    """Return whether the join is public LEFT JOIN private, or its mirror.
+
+    An unmatched public row has no privacy unit. It is dropped, like rows with a NULL unit, but its group is still
+    shown, because the group is public. So the rows and their sensitivity are those of the inner join. COUNT(*) of such
+    a group is 0 where SQL returns 1.
+    """
     kept, others = (left, right) if side == "LEFT" else (right, left)
     return (
         side != ""
@@ -80,8 +83,8 @@ def _keeps_public_rows(side: str, left: PrivateRows, right: PrivateRows) -> bool
 def _check_kept(
     join: exp.Join, kept: PrivateRows, others: PrivateRows, on: tuple[Expr, ...], whole: StatementState
 ) -> None:
-    """Refuse a condition in ON that reads the public side alone, which would take groups away that SQL shows, and the
-    question which public rows have no match."""
+    """Refuse an ON condition on the public side only, which would remove groups that SQL shows, and a test for public
+    rows without a match."""
     where = join.parent.args.get("where") if isinstance(join.parent, exp.Select) else None
     for node in where.find_all(exp.Is) if where is not None else ():
         asked = isinstance(node.expression, exp.Null) and not isinstance(node.parent, exp.Not)
@@ -103,7 +106,7 @@ def _check_kept(
 def conditions_of(
     join: exp.Join, left: PrivateRows, right: PrivateRows, whole: StatementState, select: exp.Select
 ) -> tuple[tuple[Expr, ...], frozenset[str]]:
-    """The conjuncts of ON or USING, and the names that USING merges."""
+    """Return the conjuncts of ON or USING, and the names that USING merges."""
     node, using = join.args.get("on"), join.args.get("using")
     span = span_of(whole.sql, join.this)
     if str(join.args.get("kind") or "").upper() == "CROSS" and (node is not None or using):

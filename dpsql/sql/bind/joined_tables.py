@@ -1,4 +1,4 @@
-"""FROM with joins: one table after the other, and those in parentheses first."""
+"""FROM with joins: tables from left to right, parenthesized joins first."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dpsql.sql.rewrite.parentheses import is_joined
 from dpsql.sql.syntax.parse import span_of
 
 MOST_FULL_JOINS = 3
-"""In one FROM: each reads the tables before it twice."""
+"""Maximum for one FROM: each reads the tables before it twice."""
 
 
 @dataclass(frozen=True)
 class JoinedTables:
-    """The joins of a SELECT. `table`: binds what stands at one place of FROM, with columns of its own each time."""
+    """The joins of a SELECT. `table`: binds an item of FROM, with new columns each time."""
 
     whole: StatementState
     select: exp.Select
     table: Callable[[exp.Expr], PrivateRows]
 
     def joined(self, first: PrivateRows, node: exp.Expr, joins: Sequence[exp.Join]) -> PrivateRows:
-        """A table, bound already, and what is joined to it. Raises a QueryRefused."""
+        """Return the bound first table with the others joined to it. Raises a QueryRefused."""
         people = first
         joins = self._with_needed_matches(joins)
         for number, join in enumerate(joins):
@@ -40,8 +40,8 @@ class JoinedTables:
         return people
 
     def _with_needed_matches(self, joins: Sequence[exp.Join]) -> Sequence[exp.Join]:
-        """LEFT JOIN of a public table as an inner one, where a later inner join compares its columns: no row without a
-        match is left then."""
+        """Turn LEFT JOIN of a public table into an inner one if a later inner join compares its columns, which drops
+        unmatched rows anyway."""
         if len(joins) < 2 or any(is_full(each) or _side(each) == "RIGHT" for each in joins):
             return joins
         needed_joins = list(joins)
@@ -55,7 +55,7 @@ class JoinedTables:
         return needed_joins
 
     def _item(self, node: exp.Expr) -> PrivateRows:
-        """A table, or joins that stand in parentheses right of another, under their tables' own names."""
+        """Bind a table, or parenthesized joins right of another table, under their tables' own names."""
         if not is_joined(node):
             return self.table(node)
         table = node.this.copy()
@@ -66,7 +66,7 @@ class JoinedTables:
     def _full(
         self, join: exp.Join, left: PrivateRows, right: PrivateRows, before: tuple[exp.Expr, Sequence[exp.Join]]
     ) -> PrivateRows:
-        from dpsql.sql.rewrite.full_joins import Sides, full_join  # few queries have one
+        from dpsql.sql.rewrite.full_joins import Sides, full_join  # imported only when needed
 
         node, joins = before
         if sum(map(is_full, joins)) >= MOST_FULL_JOINS:
@@ -84,7 +84,7 @@ def _side(join: exp.Join) -> str:
 
 
 def _compares(join: exp.Join, name: str) -> bool:
-    """Whether an inner join says that a column of a table equals one of its own."""
+    """Return whether an inner join equates a column of the named table with one of its own."""
     on = join.args.get("on")
     if _side(join) or on is None or str(join.args.get("kind") or "").upper() not in ("", "INNER"):
         return False

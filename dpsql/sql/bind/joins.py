@@ -1,10 +1,10 @@
-"""FROM and WHERE -> a source: in which order tables are joined, by which keys, and whose the joined rows are.
+"""FROM and WHERE -> a source: join order, join keys, and the privacy unit of the joined rows.
 
-Inner joins may come in any order. The table to begin with is the one from which most others can be looked up: a lookup
-finds at most one row for each row, so nothing is multiplied and nothing is copied.
+Inner joins may run in any order. The driving table is the one from which most others can be looked up: a lookup finds
+at most one row for each row, so nothing is multiplied or copied.
 
-Whose rows: a joined row belongs to the privacy unit of its left side. Two private sides are joined only where the
-conditions say that both belong to the same unit (`UnitEqualities`), and the executor joins no others (see `Join`).
+Privacy unit: a joined row belongs to the unit of its left side. Two private sides are joined only if the conditions
+imply that both belong to the same unit (`UnitEqualities`), and the executor joins no others (see `Join`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from dpsql.sql.bind.private_rows import (
 
 
 def assembled(people: PrivateRows, predicate: Expr | None) -> Rows:
-    """The joined and filtered rows of a FROM and its WHERE. Raises UnsupportedSQL where rows of different people would
-    come together, or rows be multiplied without a declared bound."""
+    """Return the joined and filtered rows of a FROM and its WHERE. Raises UnsupportedSQL if the join would combine rows
+    of different units, or multiply rows without a declared bound."""
     first = people.steps[0]
     if len(people.steps) == 1:
         return first.rows if predicate is None else replace(first.rows, source=Filter(first.rows.source, predicate))
@@ -48,13 +48,13 @@ def assembled(people: PrivateRows, predicate: Expr | None) -> Rows:
 
 
 _Joined = tuple[Source, frozenset[Handle]]
-"""What joins make, and the handles of its rows."""
+"""A joined source, and the handles of its rows."""
 
 
 @dataclass(frozen=True)
 class _Attachment:
-    """How rows can be joined to those that are there: `cost` 0 for a lookup, more the more rows it may make; `where`:
-    equalities with constants that a unique key needs."""
+    """A way to join more rows. `cost`: 0 for a lookup, higher for more possible rows; `where`: equalities with
+    constants that a unique key needs."""
 
     cost: int
     keys: tuple[Pair, ...]
@@ -63,7 +63,7 @@ class _Attachment:
 
 
 class _Assembly:
-    """The joins of one FROM. `conditions`: those that hold of every joined row, from WHERE and inner ON."""
+    """The joins of one FROM. `conditions`: those true of every joined row, from WHERE and inner ON."""
 
     def __init__(self, people: PrivateRows, conditions: list[Expr]) -> None:
         self.people = people
@@ -77,7 +77,7 @@ class _Assembly:
             if step.how == "inner":
                 waiting.append(step)
                 continue
-            if step.how == "right":  # of two tables: the first one's filters stay below
+            if step.how == "right":  # two tables: the first one's filters stay below
                 current = self._outer(step.rows, replace(step, rows=waiting[0].rows))
             else:
                 current = self._outer(self._inner(current, waiting), step)
@@ -108,7 +108,7 @@ class _Assembly:
         return Rows(source, names, same.closure(handles, listed), loose=loose)
 
     def _best_order(self, first: list[Step], steps: list[Step], equalities: list[Pair]) -> _Joined:
-        """The joins that cost least, which begin with one of `first`. Raises UnsupportedSQL where there are none."""
+        """Return the cheapest joins that start with one of `first`. Raises UnsupportedSQL if there are none."""
         orders = [order for driver in first if (order := self._order(driver, steps, equalities)) is not None]
         if not orders:
             raise self._cannot_join(steps, equalities)
@@ -117,7 +117,7 @@ class _Assembly:
         return joined
 
     def _bare(self, rows: Rows) -> Rows:
-        """The rows without the filters on top, which hold as well above an inner join."""
+        """Move the filters on top of the rows to the conditions: above an inner join they mean the same."""
         source = rows.source
         while isinstance(source, Filter):
             self.conditions += conjuncts(source.predicate)
@@ -125,14 +125,14 @@ class _Assembly:
         return replace(rows, source=source)
 
     def _equalities(self, rows: list[Rows]) -> list[Pair]:
-        """The equalities that hold between these rows, from every condition that reads no others."""
+        """Return the equalities between these rows, from every condition that reads no other rows."""
         names = frozenset[str]().union(*(each.names for each in rows))
         found = [(each, equality(each)) for term in self.conditions for each in implied(term)]
         pairs = [pair for each, pair in found if pair is not None and places_of(each) <= names]
         return [pair for pair in pairs if not any(map(is_earlier, pair))]
 
     def _order(self, driver: Step, steps: list[Step], equalities: list[Pair]) -> tuple[int, _Joined, set[Expr]] | None:
-        """The joins that begin with `driver`: their cost, what they make, and the conditions that they fulfil."""
+        """Return the joins that start with `driver`: their cost, result, and the conditions they satisfy."""
         source, handles, names = driver.rows.source, driver.rows.handles, driver.rows.names
         rest = [step for step in steps if step is not driver]
         cost = 0
@@ -185,8 +185,11 @@ class _Assembly:
     # Outer joins.
 
     def _outer(self, left: Rows, step: Step) -> Rows:
-        """LEFT JOIN: every left row stays. What the ON says of one side alone is a filter of the right one, or a key
-        that is TRUE where it holds of the left."""
+        """Bind LEFT JOIN, which keeps every left row.
+
+        An ON condition on the right side only becomes a filter of it, one on the left side only a key that is TRUE
+        where the condition holds.
+        """
         right = step.rows
         keys: list[Pair] = []
         source = right.source
@@ -230,7 +233,7 @@ class _Assembly:
 def _attach(
     names: frozenset[str], right: Rows, equalities: Sequence[Pair], fixed: Mapping[Column, Expr]
 ) -> _Attachment | None:
-    """How `right` can be joined to rows of the places `names`; None where it cannot, or not yet."""
+    """Return a way to join `right` to rows of the places `names`, or None if there is none yet."""
     keys = _keys_between(names, right, equalities)
     right_columns = {column for _, column in keys if isinstance(column, Column)}
     for unique in sorted(right.unique, key=len):
@@ -245,10 +248,10 @@ def _attach(
 
 
 def _attach_public(right: Rows, keys: tuple[Pair, ...], right_columns: set[Column]) -> _Attachment | None:
-    """How public rows without a unique key among the equalities can be joined."""
+    """Return a way to join public rows whose equalities contain no unique key."""
     limits = [most for column, most in right.matches if column in right_columns]
     if right.table.is_constant:
-        from dpsql.plan.constants import limits_of  # most joins are with other tables
+        from dpsql.plan.constants import limits_of  # imported only when needed
 
         limits += limits_of(right.source, [each for _, each in keys])
     if limits:
@@ -257,7 +260,7 @@ def _attach_public(right: Rows, keys: tuple[Pair, ...], right_columns: set[Colum
 
 
 def _fixed(terms: Sequence[Expr]) -> dict[Column, Expr]:
-    """Columns that are to equal a constant, and the conditions that say so."""
+    """Return the columns equated with a constant, and these conditions."""
     fixed: dict[Column, Expr] = {}
     for term in terms:
         pair = equality(term)
@@ -274,7 +277,7 @@ def _is_one_of(term: Expr, keys: tuple[Pair, ...]) -> bool:
 
 
 def _one_each(keys: tuple[Pair, ...]) -> list[Pair]:
-    """The first pair for each right side."""
+    """Return the first pair for each right side."""
     return [pair for place, pair in enumerate(keys) if all(pair[1] != each[1] for each in keys[:place])]
 
 
@@ -284,7 +287,7 @@ def _keys_between(names: frozenset[str], right: Rows, equalities: Sequence[Pair]
 
 
 def sides_of(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | None:
-    """An equality with the left rows' side first; None if it is not between the two."""
+    """Return an equality with the left rows' side first, or None if it is not between the two."""
     for one, other in (pair, (pair[1], pair[0])):
         here, there = places_of(one), places_of(other)
         if here and there and here <= left and there <= right and not here & right:
@@ -293,8 +296,8 @@ def sides_of(pair: Pair, left: frozenset[str], right: frozenset[str]) -> Pair | 
 
 
 def _with_column(one: Expr, other: Expr) -> Pair:
-    """The pair with a column on the right side where it compares digits with those of an integer column: unique keys
-    and rows per value are declared of columns."""
+    """Move text_to_bigint to the left where the right side is an integer column below digits: unique keys and row
+    limits are declared for columns."""
     column = number_below(other)
     if column is other or not isinstance(one, Column) or not one.fact.wide:
         return one, other
@@ -304,7 +307,7 @@ def _with_column(one: Expr, other: Expr) -> Pair:
 
 
 def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQL:
-    """The refusal of a join that would bring rows of different people together."""
+    """Return the refusal of a join that would combine rows of different units."""
     return UnsupportedSQL(
         f"the join of {left.table.name} and {right.table.name} would bring rows of different people together.",
         span=span,
@@ -313,7 +316,7 @@ def not_on_the_unit(left: Rows, right: Rows, span: Span | None) -> UnsupportedSQ
 
 
 def _unit_condition(left: Rows, right: Rows) -> str:
-    """The condition to add: handles of the same kind, those along a foreign key first."""
+    """Return the missing condition: handles of the same kind, those along a foreign key first."""
     pairs = [
         (
             (kind == OWN) + 2 * (one.name == other.name == kind[1]),
@@ -337,7 +340,7 @@ def _unit_condition(left: Rows, right: Rows) -> str:
 
 
 def multiplies(right: Rows, on: list[Column], span: Span | None) -> UnsupportedSQL:
-    """The refusal of a join that could multiply rows without limit."""
+    """Return the refusal of a join that could multiply rows without limit."""
     if not on:
         return UnsupportedSQL(
             f"the join with {right.table.name} is by an expression over its columns, of which nothing can be declared.",

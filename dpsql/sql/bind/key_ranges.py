@@ -1,7 +1,7 @@
-"""Ranges that follow from declared keys: LENGTH(sex) lies between those of the keys of sex.
+"""Ranges derived from declared keys: LENGTH(sex) lies between the lengths of the keys of sex.
 
-A text outside the list may still be stored. Its value is clipped to the range, as a number is to declared bounds, so
-that the range holds for every row.
+Texts outside the list may still be stored. Their results are clipped to the range, as numbers are to declared bounds,
+so the range holds for every row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpsql.schema.columns import Type
 
 
 def within_keys(each: Aggregation, domains: Domains) -> Aggregation:
-    """The aggregation over arguments that are clipped to what their texts' declared keys come to."""
+    """Return the aggregation with arguments clipped to the ranges derived from declared text keys."""
     if not each.kind.ranged or each.per_unit is not None or each.argument is None:
         return each
     second = None if each.second is None else _ranged(each.second, domains)
@@ -26,7 +26,7 @@ def within_keys(each: Aggregation, domains: Domains) -> Aggregation:
 
 
 def _ranged(expr: Expr, domains: Domains) -> Expr:
-    """The expression, with limits where its keys give any; else as it is written."""
+    """Return the expression clipped to limits derived from its keys, if any; otherwise unchanged."""
     held = _clipped(expr, domains)
     return held if fact(held, domains.known).limited else expr
 
@@ -42,7 +42,7 @@ def _clipped(expr: Expr, domains: Domains) -> Expr:
 
 
 def _values(expr: Expr, domains: Domains) -> list[int | float]:
-    """The numbers that the expression comes to over declared keys of texts and what else is listed or bounded."""
+    """Return the numeric results of an expression over declared text keys and other listed or bounded columns."""
     used = columns(expr)
     limited = all(column.fact.limited or column.type is Type.TEXT for column in used)
     if not limited or all(column.type is not Type.TEXT for column in used):

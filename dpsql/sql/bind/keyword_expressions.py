@@ -1,4 +1,4 @@
-"""Nodes with words in them: CASE, CAST, EXTRACT, DATE_TRUNC, intervals of time, LIKE, TRIM, logarithms."""
+"""Expressions with keywords: CASE, CAST, EXTRACT, DATE_TRUNC, INTERVAL, LIKE, TRIM, LOG."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTERVAL = "Write d + INTERVAL 3 DAY, and add another for other units."
 
 
 def _case(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """CASE WHEN c THEN v ... and CASE x WHEN y THEN v ...; without ELSE it is NULL there."""
+    """Bind CASE WHEN c THEN v ... and CASE x WHEN y THEN v ...; a missing ELSE is NULL."""
     subject = None if node.this is None else bind(node.this)
     args: list[Expr] = []
     for arm in node.args["ifs"]:
@@ -64,7 +64,7 @@ def _cast(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _digits(binder: ScalarBinder, node: exp.Expr, sizes: list[exp.Expr]) -> list[Expr]:
-    """p and s of a CAST to DECIMAL(p, s): (18, 3) unless told, and s is 0 where p stands alone."""
+    """Return p and s of a CAST to DECIMAL(p, s): (18, 3) by default, and s is 0 if only p is given."""
     written = [str(size.this) for size in sizes] or ["18", "3"]
     digits = [*written, "0"] if len(written) == 1 else written
     known = len(digits) == 2 and all(each.isdecimal() for each in digits)
@@ -74,7 +74,7 @@ def _digits(binder: ScalarBinder, node: exp.Expr, sizes: list[exp.Expr]) -> list
 
 
 def _word(binder: ScalarBinder, node: exp.Expr | None, known: dict[str, str], what: str, clause: exp.Expr) -> str:
-    """The name of a unit or part, written as a word or as text."""
+    """Return a unit or part written as a word or as text."""
     text = "" if node is None or not isinstance(node, exp.Var | exp.Literal) else str(node.this)
     name = known.get(text.upper()) or known.get(text.lower())
     if name is None:
@@ -88,13 +88,13 @@ def _word(binder: ScalarBinder, node: exp.Expr | None, known: dict[str, str], wh
 
 
 def _on_time(binder: ScalarBinder, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
-    """A function on timestamps, or its variant for dates where there is one and all arguments are dates."""
+    """Bind a function of timestamps, or its date variant if one exists and all arguments are dates."""
     kinds = {arg.type for arg in args if arg.type.temporal}
     if kinds == {Type.DATE} and f"{name}_of_date" in FUNCTIONS:
         name, wanted = f"{name}_of_date", Type.DATE
     else:
         wanted = Type.TIMESTAMP
-    if kinds:  # a text constant beside it is a time as well
+    if kinds:  # a text constant with it is a time too
         args = [binder.as_time(node, arg, wanted) for arg in args]
     return binder.apply(name, node, args)
 
@@ -106,7 +106,7 @@ def _part(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 def _part_of(binder: ScalarBinder, node: exp.Expr, part: str, operand: tuple[exp.Expr, Bind]) -> Expr:
     written, bind = operand
     if is_age(written.unnest()):
-        from dpsql.sql.rewrite.completed_units import part_of_age  # few texts have one
+        from dpsql.sql.rewrite.completed_units import part_of_age  # imported only when needed
 
         return part_of_age(binder, part, written.unnest(), bind)
     value = bind(written)
@@ -136,7 +136,7 @@ def _difference(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _shifted(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """x + INTERVAL n unit, x - INTERVAL n unit and DATE_ADD; other sums are plain ones."""
+    """Bind x + INTERVAL n unit, x - INTERVAL n unit and DATE_ADD; other sums are plain ones."""
     left, right = node.this, node.expression
     if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
         left, right = right, left
@@ -161,7 +161,7 @@ def _shifted(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _amount(binder: ScalarBinder, interval: exp.Expr, bind: Bind) -> Expr:
-    """The whole number of an interval, INTERVAL 3 DAY or INTERVAL '3' DAY or INTERVAL (x) DAY."""
+    """Bind the integer of INTERVAL 3 DAY, INTERVAL '3' DAY or INTERVAL (x) DAY."""
     written = interval.this
     if isinstance(written, exp.Literal) and written.args.get("is_string"):
         text = str(written.this).strip()
@@ -183,7 +183,7 @@ def _alone(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _like(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """LIKE and ILIKE, with ESCAPE around them and NOT inside."""
+    """Bind LIKE and ILIKE, with ESCAPE around them and NOT inside."""
     escape = [bind(node.expression)] if isinstance(node, exp.Escape) else []
     inner = node.this if isinstance(node, exp.Escape) else node
     if not isinstance(inner, exp.Like | exp.ILike):
@@ -204,14 +204,14 @@ def _pad(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _logarithm(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """LOG(x) is to base 10, LOG(b, x) names its base."""
+    """Bind LOG(x), to base 10, and LOG(b, x) with base b."""
     if node.args.get("expression") is None:
         return binder.apply("log10", node, [bind(node.this)])
     return binder.apply("log_base", node, [bind(node.this), bind(node.expression)])
 
 
 def _regular(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    from dpsql.sql.bind.regular_expressions import bound  # most texts have no regular expression
+    from dpsql.sql.bind.regular_expressions import bound  # imported only when needed
 
     return bound(binder, node, bind)
 
@@ -223,7 +223,7 @@ def _anonymous(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
     if str(node.this).upper() in ("DATE_PART", "DATEPART"):
         return _date_part(binder, node, bind)
     if str(node.this).upper() in ("DATE_SUB", "DATESUB") or is_age(node):
-        from dpsql.sql.rewrite.completed_units import compared_age, date_sub  # few texts have one
+        from dpsql.sql.rewrite.completed_units import compared_age, date_sub  # imported only when needed
 
         return compared_age(binder, node, bind) if is_age(node) else date_sub(binder, node, bind)
     if str(node.this).upper() in FORMATS:

@@ -1,12 +1,13 @@
-"""Aggregates of public columns that the keys of a SELECT determine, looked up by the key that is released.
+"""Aggregates of public columns that the keys of a SELECT determine: look them up by the released key.
 
-`sql.rewrite.determined_aggregates` makes such a column one key more. That needs an inner join and one grouping set:
-right of an outer join a key may match no public row, and several grouping sets have all combinations of their keys.
-Here the public table becomes a CASE over the released key instead.
+`sql.rewrite.determined_aggregates` adds such a column as a key. That requires an inner join and one grouping set: right
+of an outer join a key may match no public row, and several grouping sets have all combinations of their keys. Here the
+public table becomes a CASE over the released key instead.
 
-Proof that the value costs nothing: the CASE is computed from the text and public tables, and it reads released keys
-only. Proof that it is right: each row of a group has the group's key, every term of ON follows from this key and one
-public row, and the public table has one row with this key. So all rows of the group have the same public row, or none.
+Proof that the value is free: the CASE is computed from the text and public tables, and reads released keys only.
+
+Proof that it is correct: each row of a group has the group's key, every term of ON follows from this key and one public
+row, and the public table has one row with this key. So all rows of the group have the same public row, or none.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import NAMED
 
 _MOST_ROWS = 1_000
-"""Rows of a public table at most: each is an arm of a CASE."""
+"""Maximum number of public rows: each is an arm of a CASE."""
 
 
 class GroupedSelect(Protocol):
-    """The SELECT whose keys are bound."""
+    """A SELECT whose keys are bound."""
 
     sql: str
     whole: StatementState
@@ -53,15 +54,16 @@ class GroupedSelect(Protocol):
     sets: tuple[GroupingSet, ...]
 
     def condition(self, expr: Expr, node: exp.Expr, clause: str) -> Expr:
-        """The expression, which has to be a condition."""
+        """Return the expression, which must be a condition."""
 
     def aggregate(self, node: exp.Expr) -> Expr | None:
-        """The slot of an aggregate."""
+        """Return the slot of an aggregate."""
 
 
 @dataclass(frozen=True)
 class _PublicTable:
-    """A public table of FROM. `on`: what its rows and those of the other side fulfil; `outer`: or they have NULLs."""
+    """A public table of FROM. `on`: conditions on its rows and the other side's; `outer`: rows may have NULLs
+    instead."""
 
     rows: Rows
     on: tuple[Expr, ...]
@@ -71,8 +73,8 @@ class _PublicTable:
         return is_over(expr, self.rows.names)
 
     def keyed_by(self, keys: Mapping[Expr, Slot]) -> dict[Column, Expr] | None:
-        """The columns of a unique key with what they equal in every row of a group, over released keys; None where
-        GROUP BY has no such key."""
+        """Return a unique key's columns with the expressions over released keys that they equal in every row of a
+        group; None if GROUP BY has no such key."""
         for unique in self.rows.unique:
             found = [[*self._released(column, keys)] for column in unique]
             for chosen in product(*found):
@@ -81,7 +83,7 @@ class _PublicTable:
         return None
 
     def _released(self, column: Column, keys: Mapping[Expr, Slot]) -> Iterator[tuple[Column, Expr, Expr | None]]:
-        """Expressions over released keys that equal a column of the table, with the term of ON that says so."""
+        """Yield expressions over released keys that equal a column of the table, with the ON term that implies it."""
         terms = [(term, other) for term in self.on for other in _equal_to(column, term) if not self.is_over(other)]
         for key, slot in keys.items():
             if _is_same(key, column) and (terms or not column.fact.nullable) and column.type is slot.type:
@@ -92,17 +94,17 @@ class _PublicTable:
                 yield column, released, term
 
     def _follows(self, chosen: Sequence[tuple[Column, Expr, Expr | None]]) -> bool:
-        """Return whether the keys tell which rows have a match. A key of the table itself is NULL without a match."""
+        """Return whether the keys determine which rows match. A key of the table itself is NULL without a match."""
         used = [term for _, _, term in chosen]
         return not self.outer or None in used or all(term in used or self.is_over(term) for term in self.on)
 
     def unmatched(self, value: Expr, terms: Sequence[Expr]) -> Key:
-        """An aggregate of the value in a group without a match: that of NULLs, as far as the terms of a FILTER hold."""
+        """Return the aggregate in a group without a match: the value of NULLs, if they satisfy the FILTER terms."""
         return of_nulls(value) if self.outer and all(map(of_nulls, terms)) else None
 
     @property
     def source(self) -> Source:
-        """Its rows, those that ON never lets pass left out."""
+        """Return its rows, except those that ON always rejects."""
         source, own = self.rows.source, _stored(self.rows)
         for term in self.on if self.outer else ():
             source = Filter(source, rebuild(term, own)) if self.is_over(term) else source
@@ -111,7 +113,8 @@ class _PublicTable:
 
 @dataclass(frozen=True)
 class _Call:
-    """An aggregate of equal values: its node with FILTER and without, its kind, and its operand, inside DISTINCT."""
+    """An aggregate of equal values: its node with FILTER, its kind, its operand inside DISTINCT, and whether DISTINCT
+    is there."""
 
     node: exp.Expr
     kind: AggregateFunction
@@ -120,7 +123,7 @@ class _Call:
 
     @classmethod
     def of(cls, node: exp.Expr, sql: str) -> _Call | None:
-        """A call whose value is its operand's where that is the same in all rows, or a multiple; None of any other."""
+        """Return a call that, over equal operands, equals the operand or a multiple of it; None for others."""
         inner = node.this if isinstance(node, exp.Filter) else node
         if not is_aggregate(inner) or name_of_composed(inner) is not None or node.find(NamedArguments) is not None:
             return None
@@ -133,7 +136,7 @@ class _Call:
 
     @property
     def counts(self) -> bool:
-        """Whether the value is added up once for each row."""
+        """Return whether the value is added once for each row."""
         return self.kind.name == "SUM" and not self.distinct
 
     def takes(self, value: Expr) -> bool:
@@ -141,10 +144,11 @@ class _Call:
 
 
 def keyed_value(select: GroupedSelect, node: exp.Expr) -> Expr | None:
-    """The value of an aggregate whose argument the keys determine; None for any other node.
+    """Return the value of an aggregate whose argument the keys determine, or None for any other node.
 
-    A FILTER of people's columns is left out, for NULL in a group without such rows would tell that there are none.
-    Raises UnsupportedSQL for a value that only some of the grouping sets determine."""
+    A FILTER on private columns is ignored: NULL in a group without such rows would reveal that there are none. Raises
+    UnsupportedSQL for a value that only some of the grouping sets determine.
+    """
     asked = _Call.of(node, select.sql)
     value = None if asked is None else select.inner.bind(asked.operand)
     if asked is None or value is None or not asked.takes(value):
@@ -160,14 +164,15 @@ def keyed_value(select: GroupedSelect, node: exp.Expr) -> Expr | None:
 
 
 def check_any_value(select: GroupedSelect, node: exp.Expr) -> None:
-    """Refuse an ANY_VALUE of people's columns, which stands here as a marked MODE. Raises UnsupportedSQL."""
+    """Refuse ANY_VALUE of private columns, which arrives as a marked MODE. Raises UnsupportedSQL."""
     inner = node.this if isinstance(node, exp.Filter) else node
     if inner.meta.get(ANY_VALUE) and _table_of(select.inner.bind(inner.this), select.rows.source) is None:
         raise UnsupportedSQL(NAMED[exp.AnyValue], span=span_of(select.sql, inner))
 
 
 def _in_all_sets(select: GroupedSelect, asked: _Call, value: Expr, keyed: Mapping[Column, Expr]) -> bool:
-    """Whether no grouping set sums over a key. Raises UnsupportedSQL for a selected value, if only some do."""
+    """Return whether no grouping set sums over a key. Raises UnsupportedSQL for a selected value that only some sets
+    determine."""
     used = {slot.index for released in keyed.values() for slot in _slots(released)}
     missing = [each for each in select.sets if not used <= {*each}]
     if missing and len(missing) < len(select.sets) and asked.kind.chosen:
@@ -183,7 +188,7 @@ def _in_all_sets(select: GroupedSelect, asked: _Call, value: Expr, keyed: Mappin
 def _value_of(
     select: GroupedSelect, asked: _Call, value: Expr, table: _PublicTable, keyed: Mapping[Column, Expr]
 ) -> Expr | None:
-    """The value by the released keys; None where public rows are too many, or several keys have one group."""
+    """Return the value by released keys, or None for too many public rows or keys that share a group."""
     filtered = isinstance(asked.node, exp.Filter) and not asked.counts
     terms = _filter_terms(select, asked.node, table) if filtered else []
     rows = _rows(select, table, [*keyed, *terms, value])
@@ -197,7 +202,7 @@ def _slots(expr: Expr) -> set[Slot]:
 
 
 def _times_rows(select: GroupedSelect, node: exp.Expr, value: Expr) -> Expr | None:
-    """The SUM of equal values. Where a group's value is NULL, so is the product."""
+    """Return the SUM of equal values. If a group's value is NULL, so is the product."""
     rows: exp.Expr = exp.Count(this=exp.Star(), big_int=True)
     rows = exp.Filter(this=rows, expression=node.expression.copy()) if isinstance(node, exp.Filter) else rows
     count = select.aggregate(rows)
@@ -205,7 +210,7 @@ def _times_rows(select: GroupedSelect, node: exp.Expr, value: Expr) -> Expr | No
 
 
 def _table_of(value: Expr, source: Source) -> _PublicTable | None:
-    """The public table whose columns an expression reads, if it reads those of one."""
+    """Return the public table whose columns an expression reads, if there is exactly one."""
     public, terms = public_parts(source)
     inner = (_PublicTable(each, tuple(terms), outer=False) for each in public.values())
     outer = (_PublicTable(each.rows, each.on, outer=True) for each in outer_tables(source))
@@ -214,14 +219,14 @@ def _table_of(value: Expr, source: Source) -> _PublicTable | None:
 
 
 def _filter_terms(select: GroupedSelect, node: exp.Expr, table: _PublicTable) -> list[Expr]:
-    """The terms of a FILTER that read the public table only."""
+    """Return the FILTER terms that read the public table only."""
     where = node.expression.this
     condition = select.condition(select.inner.bind(where), where, "FILTER")
     return [term for term in conjuncts(condition) if table.is_over(term)]
 
 
 def _rows(select: GroupedSelect, table: _PublicTable, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
-    """The values of expressions in the rows of a public table; None where they are too many."""
+    """Return the values of expressions in the rows of a public table, or None if too many."""
     own = _stored(table.rows)
     public = select.whole.public
     rows = None if public is None else public.together(table.source, [rebuild(each, own) for each in exprs])
@@ -229,7 +234,7 @@ def _rows(select: GroupedSelect, table: _PublicTable, exprs: Sequence[Expr]) -> 
 
 
 def _has_others(select: GroupedSelect, keyed: Sequence[Expr], rows: Iterable[tuple[Key, ...]]) -> bool:
-    """Whether NULL among declared keys stands for keys of public rows too, which then have one group."""
+    """Return whether NULL among declared keys also stands for keys of public rows, which then share a group."""
     keys = {slot: key for key, slot in select.keys.items()}
     for place, released in enumerate(keyed):
         for slot in _slots(released):
@@ -242,8 +247,8 @@ def _has_others(select: GroupedSelect, keyed: Sequence[Expr], rows: Iterable[tup
 
 
 def _looked_up(keyed: Sequence[Expr], rows: Iterable[tuple[Key, ...]], nothing: Literal) -> Expr | None:
-    """A CASE over released keys: rows have these keys first, conditions next, and the value last. nothing: the value
-    where no row has the key."""
+    """Return a CASE over released keys. Rows hold these keys, then conditions, then the value. nothing: the value if no
+    row has the key."""
     args: list[Expr] = []
     many = len(keyed)
     for row in rows:
@@ -261,12 +266,12 @@ def _looked_up(keyed: Sequence[Expr], rows: Iterable[tuple[Key, ...]], nothing: 
 
 
 def _stored(rows: Rows) -> dict[Expr, Expr]:
-    """The columns of a table as they are stored, by those beside rows without a match."""
+    """Map the columns in unmatched rows to the stored columns."""
     return {missing: column for column, missing in nullable(rows.source).items()}
 
 
 def _equal_to(column: Column, term: Expr) -> Iterator[Expr]:
-    """What a term says is equal to a column, of the same type."""
+    """Yield the expressions, of the same type, that a term equates with a column."""
     sides = equality(term)
     for one, other in () if sides is None else (sides, sides[::-1]):
         if _is_same(one, column) and one.type is other.type and len(columns(other)) >= 1 and places_of(other):
@@ -274,7 +279,7 @@ def _equal_to(column: Column, term: Expr) -> Iterator[Expr]:
 
 
 def _is_same(one: Expr, other: Expr) -> bool:
-    """Whether two expressions are equal, or one column, which may be NULL beside no match."""
+    """Return whether two expressions are equal, or one column that may be NULL without a match."""
     if isinstance(one, Column) and isinstance(other, Column):
         return (one.table, one.name) == (other.table, other.name)
     return one == other

@@ -1,7 +1,7 @@
-"""Marks: which rows fulfil an IN (SELECT ...) or EXISTS (SELECT ...), as a column beside theirs.
+"""Marks: columns that state which rows satisfy an IN (SELECT ...) or EXISTS (SELECT ...).
 
-Over public tables any condition will do. Over people's rows the two sides must be of the same privacy unit, by an
-equality that says so: then a person's own rows alone decide what is marked of theirs.
+Over public tables any condition is allowed. Over private rows an equality must put both sides in the same privacy unit:
+then only a unit's own rows decide the marks of its rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpsql.sql.bind.private_rows import Rows, UnitEqualities
 
 @dataclass(frozen=True)
 class PendingMark:
-    """A mark that is to be made; `span` is the place of its sub-query."""
+    """A mark to be made; `span` is the place of its sub-query."""
 
     inner: Rows
     keys: tuple[Pair, ...]
@@ -28,12 +28,11 @@ class PendingMark:
     of_list: bool
     span: Span | None
     named: Column | None = None
-    """A column of the rows that are asked, in the place of one of the sub-query's: of that only whether it has rows
-    counts."""
+    """An outer column that stands in for one of the sub-query's, whose rows are only tested for existence."""
 
 
 def with_marks(rows: Rows, marks: Sequence[PendingMark]) -> Source:
-    """The source with the marks below its filters, which may ask for them. Raises UnsupportedSQL."""
+    """Return the source with the marks below the filters that may read them. Raises UnsupportedSQL."""
     filters: list[Expr] = []
     source = rows.source
     while marks and isinstance(source, Filter):
@@ -74,13 +73,13 @@ def _of_public(mark: PendingMark) -> str:
 
 
 def _owner(column: Column, rows: Rows) -> str:
-    """The table that a column is of; one that a sub-query makes is of none."""
+    """Return the table of a column; columns of sub-queries have none."""
     found = (scan.table.name for scan in scans_of(rows.source) if scan.name == column.table)
     return next(found, "the SELECT around it")
 
 
 def _of_one_unit(rows: Rows, mark: PendingMark) -> bool:
-    """Whether the equalities say that both sides are of the same privacy unit."""
+    """Return whether the equalities put both sides in the same privacy unit."""
     if rows.public or rows.unit_is_row or mark.inner.unit_is_row:
         return False
     same = UnitEqualities(list(mark.keys)).linked([rows, mark.inner])

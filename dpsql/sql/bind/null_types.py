@@ -1,4 +1,4 @@
-"""A bare NULL has no type of its own: it takes one that the function around it accepts there."""
+"""Types for a bare NULL: it takes one that the enclosing function accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def is_null(expr: Expr) -> bool:
 
 
 def typed_nulls(function: Function, args: list[Expr]) -> list[Expr]:
-    """The arguments with a type for each bare NULL: one that the function takes there, the others' own first."""
+    """Return the arguments with a type for each bare NULL: one that the function accepts, preferably another
+    argument's."""
     places = [place for place, arg in enumerate(args) if is_null(arg)]
     if not places:
         return args
@@ -37,7 +38,7 @@ _MOST_TRIED = 3
 
 
 def _typed_arms(args: list[Expr]) -> list[Expr]:
-    """CASE: conditions are booleans, and values of the type of those that are not NULL."""
+    """Type the NULLs of a CASE: conditions are booleans, and values have the type of the other values."""
     values = [*args[1::2], args[-1]]
     kind = next((value.type for value in reversed(values) if not is_null(value)), Type.INTEGER)
     return [

@@ -1,8 +1,7 @@
-"""What tells rows apart that the order of a window does not: every value of theirs that the query reads.
+"""Tie-breakers for window orders: all values of a row that the query reads.
 
-Rows that are equal in all of it are the same to the query, so it does not matter which of them comes first: what the
-rows of a person are given is a function of the multiset of their values. That holds only of the whole query, which is
-why it is seen to last.
+Rows equal in all these values are interchangeable for the query, so their order does not matter: the windows of a unit
+are functions of the multiset of its rows' values. That holds only for the whole query, so ties are added last.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Name = tuple[str, str]
 
 
 def with_ties(query: Query, select: exp.Select, whole: StatementState) -> Query:
-    """The query of a SELECT with the tie-breakers of its windows. Raises UnsupportedSQL where a window is not read."""
+    """Return the query of a SELECT with tie-breakers for its windows. Raises UnsupportedSQL if a window is not read."""
     _check_read(select, whole)
     source = query.plan.input
     if not any(isinstance(node, Windows) for node in nodes_of(source)):
@@ -37,7 +36,8 @@ def with_ties(query: Query, select: exp.Select, whole: StatementState) -> Query:
 
 
 def _check_read(select: exp.Select, whole: StatementState) -> None:
-    """QUALIFY and WINDOW are read of SELECTs that keep people's rows; elsewhere nobody would. Raises UnsupportedSQL."""
+    """Check that QUALIFY and WINDOW stand only in SELECTs that keep private rows; no rule reads them elsewhere. Raises
+    UnsupportedSQL."""
     for each in select.find_all(exp.Select):
         for clause in ("qualify", "windows"):
             if each.args.get(clause) and id(each) not in whole.windowed:
@@ -67,7 +67,7 @@ def _tied(source: Source, read: set[Name]) -> Source:
 
 
 def _compared(column: Column) -> Expr:
-    """A column as rows are told apart by it; of a value that is only there or not, whether it is there."""
+    """Return the expression that separates rows by a column: for an opaque value, whether it is NULL."""
     if not column.type.opaque:
         return column
     made = call(FUNCTIONS["is_null"], column)

@@ -1,9 +1,9 @@
-"""Aggregates of one person's rows that depend on an order of them: ARG_MIN and ARG_MAX, FIRST and LAST, MEDIAN and
-quantiles, MODE; and BOOL_AND, BOOL_OR, which are the least and the largest condition.
+"""Aggregates within one privacy unit that depend on row order: ARG_MIN, ARG_MAX, FIRST, LAST, MEDIAN, quantiles and
+MODE; also BOOL_AND and BOOL_OR, the least and greatest condition.
 
-They are made of windows inside the person, below the groups: rows are numbered in an order that their own values
-decide, and the aggregate is the value of the row with the right number. So no rule of privacy and no engine knows of
-them. Each order ends with the value that is taken: of rows that are still equal it does not matter which is meant.
+They are composed of windows within the unit, below the groups: rows are numbered in an order that their own values
+determine, and the aggregate is the value of the row with the right number. So they need no privacy rule and no engine
+support. Each order ends with the selected value, so remaining ties do not matter.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CONTINUOUS = (exp.Median, exp.PercentileCont)
 
 
 class Groups(Protocol):
-    """What binds the SELECT that groups each person's rows."""
+    """The binder of a SELECT that groups rows per unit."""
 
     sql: str
     inner: ScalarBinder
@@ -53,24 +53,24 @@ class Groups(Protocol):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
-        """What divides the rows of a unit into groups."""
+        """Return the expressions that divide a unit's rows into groups."""
 
     @property
     def numbered(self) -> NumberedRows:
-        """The windows below the groups."""
+        """Return the windows below the groups."""
 
     def condition(self, expr: Expr, node: exp.Expr, clause: str) -> Expr:
-        """The expression, which has to be a condition."""
+        """Return the expression, which must be a condition."""
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
-        """The slot of an aggregate."""
+        """Return the slot of an aggregate."""
 
     def which(self, call: WrittenAggregate) -> Fraction | None:
-        """The quantile that is asked for, from the bottom."""
+        """Return the requested quantile, from the bottom."""
 
 
 class NumberedRows:
-    """The windows of one SELECT with groups inside a person: a level for each that reads columns of the one before."""
+    """The windows of one SELECT with groups per unit: each level may read columns of the level before."""
 
     def __init__(self, select: Groups) -> None:
         self.select = select
@@ -79,7 +79,7 @@ class NumberedRows:
         self._taken: set[str] = set()
 
     def column(self, call: WindowCall, level: int = 0) -> Column:
-        """The column of a window, the same one for the same call. level 1: it reads columns of level 0."""
+        """Return the column of a window, the same for equal calls. level 1: it reads columns of level 0."""
         columns = self._levels[level]
         if call not in columns:
             self._places[level] = self._places[level] or self.select.whole.place("(windows)")
@@ -89,19 +89,19 @@ class NumberedRows:
         return columns[call]
 
     def known_of(self, expr: Expr) -> Fact:
-        """What is known of an expression over the rows that are grouped."""
+        """Return the facts about an expression over the grouped rows."""
         assert self.select.rows is not None  # the SELECT groups them
         return fact(expr, known_of(self.select.rows.source))
 
     def over(self, source: Source) -> Source:
-        """The rows with the columns of all windows."""
+        """Return the rows with the columns of all windows."""
         for made in self._levels:
             source = Windows(source, tuple(made), tuple(made.values())) if made else source
         return source
 
 
 def person_aggregate(select: Groups, node: exp.Expr) -> Expr | None:
-    """The expression over aggregates that a call is; None for a call of any other. Raises a QueryRefused."""
+    """Return the call as an expression over aggregates, or None for other calls. Raises a QueryRefused."""
     inner = node.this if isinstance(node, exp.Filter) else node
     bare = inner.this if isinstance(inner, NamedArguments) else inner
     call = None if isinstance(bare, INSIDE_A_PERSON) else _chosen(bare, select.sql)
@@ -120,7 +120,7 @@ def person_aggregate(select: Groups, node: exp.Expr) -> Expr | None:
 
 
 def _chosen(node: exp.Expr, sql: str) -> WrittenAggregate | None:
-    """A call of a quantile or of MODE."""
+    """Return the call of a quantile or of MODE."""
     if not is_aggregate(node) or not isinstance(node, exp.AggFunc | exp.WithinGroup):
         return None
     if listed(node) is not None:
@@ -134,7 +134,7 @@ def _chosen(node: exp.Expr, sql: str) -> WrittenAggregate | None:
 
 
 class _ComposedCall:
-    """One call, made of windows and aggregates. `condition`: that of its FILTER."""
+    """One call, composed of windows and aggregates. `condition`: its FILTER's."""
 
     def __init__(self, select: Groups, node: exp.Expr, condition: Expr | None) -> None:
         self.select = select
@@ -150,13 +150,13 @@ class _ComposedCall:
             return self._by_another()
         return self._by_order() if isinstance(self.node, tuple(BY_ORDER)) else self._condition()
 
-    # The pieces.
+    # Building blocks.
 
     def _call(self, name: str, *args: Expr) -> Expr:
         return self.select.inner.apply(name, self.node, list(args))
 
     def _value(self, node: exp.Expr | None, *, kinds: str = "") -> Expr:
-        """An argument, with one zero: which of two equal values is meant is then no question."""
+        """Bind an argument with one zero, so that equal values are identical."""
         if node is None or isinstance(node, exp.Star | exp.Distinct):
             raise SQLSyntaxError(f"{self._name} takes a value.", span=span_of(self.sql, self.node))
         value = self.select.inner.bind(node)
@@ -174,7 +174,7 @@ class _ComposedCall:
         return name_of(self.node, self.sql)
 
     def _where(self, condition: Expr | None, value: Expr) -> Expr:
-        """The value where a condition is true, else NULL."""
+        """Return the value where a condition is true, otherwise NULL."""
         return value if condition is None else self._call("case", condition, value, Literal(None, value.type))
 
     def _is_there(self, value: Expr) -> Expr:
@@ -184,7 +184,7 @@ class _ComposedCall:
         return self.select.numbered.column(WindowCall(WINDOWS["ROW_NUMBER"], None, self.keys, order), level)
 
     def _count(self, value: Expr, more: tuple[Expr, ...] = ()) -> Column:
-        """How many rows of the part hold the value."""
+        """Return the number of rows in the partition that hold the value."""
         return self.select.numbered.column(WindowCall(WINDOWS["COUNT"], value, (*self.keys, *more), (), WHOLE))
 
     def _slot(self, kind: str, argument: Expr) -> Slot:
@@ -192,13 +192,13 @@ class _ComposedCall:
         return self.select.slot_of(Aggregation(AGGREGATES[kind], argument, place), self.node)
 
     def _at(self, number: Expr, which: Expr, value: Expr) -> Expr:
-        """The value of the row with a number; of others NULL."""
+        """Return the value in the row with a number, NULL in others."""
         return self._where(self._call("eq", number, which), value)
 
     # The aggregates.
 
     def _by_another(self) -> Expr:
-        """ARG_MIN(x, y): of the rows where neither is NULL; of those with the least y the least x."""
+        """Bind ARG_MIN(x, y): from rows without NULLs, the least x among those with the least y."""
         if self.node.args.get("expression") is None:
             raise SQLSyntaxError(f"{self._name} takes two arguments (x, y).", span=span_of(self.sql, self.node))
         value, by = self._value(self.node.this), self._value(self.node.expression)
@@ -210,7 +210,7 @@ class _ComposedCall:
         return self._slot("MIN", self._where(first, value))
 
     def _by_order(self) -> Expr:
-        """FIRST(x ORDER BY y): NULLs are values; of rows that are equal in the order the least x, NULL last."""
+        """Bind FIRST(x ORDER BY y): NULLs are values; ties in the order give the least x, NULL last."""
         ordered = self.node.this
         if not isinstance(ordered, exp.Order) or ordered.this is None:
             raise UnsupportedSQL(
@@ -230,7 +230,7 @@ class _ComposedCall:
         return self._slot("MIN", self._where(self._call("eq", number, _ONE), self._where(self.condition, value)))
 
     def _condition(self) -> Expr:
-        """BOOL_OR and BOOL_AND: NULL where all are."""
+        """Bind BOOL_OR and BOOL_AND, which are NULL if all values are."""
         node = self.node.this
         value = self._value(node)
         if value.type is not Type.BOOLEAN:
@@ -238,15 +238,18 @@ class _ComposedCall:
         return self._slot(CONDITIONS[type(self.node)], self._where(self.condition, value))
 
     def _mode(self, call: WrittenAggregate) -> Expr:
-        """The least of the most frequent values that are not NULL."""
+        """Bind MODE: the least of the most frequent values other than NULL."""
         value = self._where(self.condition, self._value(call.operand))
-        count = self._count(value, (value,))  # 0 of NULL
+        count = self._count(value, (value,))  # 0 for NULL
         number = self._number((WindowOrder(count, descending=True), WindowOrder(value)), 1)
         return self._slot("MIN", self._at(number, _ONE, value))
 
     def _quantile(self, call: WrittenAggregate) -> Expr:
-        """Of the n values that are not NULL, in order: QUANTILE_DISC takes the one at the least place that is at least
-        n q; QUANTILE_CONT and MEDIAN what lies at the place 1 + (n - 1) q, between two of them on the straight line."""
+        """Bind a quantile of the n values other than NULL, in order.
+
+        QUANTILE_DISC takes the value at the first position of at least n q. QUANTILE_CONT and MEDIAN interpolate
+        linearly at position 1 + (n - 1) q.
+        """
         inner = call.node.this if isinstance(call.node, exp.WithinGroup) else call.node
         if isinstance(inner, exp.ApproxQuantile):
             raise UnsupportedSQL(
@@ -255,7 +258,7 @@ class _ComposedCall:
                 hint="Inside a person QUANTILE_CONT and QUANTILE_DISC are exact.",
             )
         at = Fraction(1, 2) if call.at is HALF else self.select.which(call)
-        assert at is not None  # a quantile says which
+        assert at is not None  # a quantile states its position
         continuous = isinstance(inner, _CONTINUOUS)
         kinds = (
             f"{self._name} goes between values. QUANTILE_DISC({{}}, {float(at):g}) takes one of them."
@@ -266,7 +269,7 @@ class _ComposedCall:
         count = self._count(value)
         if continuous:
             return self._between(value, count, at)
-        falling = call.falling  # from the top: it counts from there
+        falling = call.falling  # from the top: count from there
         at = 1 - at if falling else at
         number = self._number((WindowOrder(value, falling),))
         times = self._call("multiply", count, Literal(at.numerator, Type.INTEGER))
@@ -294,13 +297,13 @@ class _ComposedCall:
         return self._slot("MIN", self._inside(point, value))
 
     def _of_place(self, place: Expr, number: Column, value: Expr) -> Column:
-        """The value at a place from 0, beside each row of its group."""
+        """Return the value at a position from 0, in each row of its group."""
         at = self._at(number, self._call("to_bigint", self._call("add", place, _ONE)), value)
         call = WindowCall(WINDOWS["MIN"], at, self.keys, (), WHOLE)
         return self.select.numbered.column(call, 1)
 
     def _inside(self, made: Expr, value: Expr) -> Expr:
-        """What lies between two values is in their range, which arithmetic alone does not say."""
+        """Clip an interpolated value to the range of the values, which arithmetic does not derive."""
         known = self.select.numbered.known_of(value)
         if not known.limited:
             return made
@@ -309,7 +312,7 @@ class _ComposedCall:
         return self._call("clamp", made, low, high)
 
     def _place(self, count: Expr, at: Fraction) -> Expr:
-        """(n - 1) q, in doubles as DuckDB has it."""
+        """Return (n - 1) q, in doubles as in DuckDB."""
         rows = self._call("subtract", self._call("to_double", count), Literal(1.0, Type.REAL))
         return self._call("multiply", rows, Literal(float(at), Type.REAL))
 

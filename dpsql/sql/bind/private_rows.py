@@ -1,8 +1,8 @@
-"""Rows of people before they are aggregated: where they come from, and which columns say whose they are.
+"""Private rows before aggregation: their source, and the columns that determine their privacy unit.
 
-A *handle* is a column that determines the privacy unit of its row: ("", c) says that the value of c is the unit,
-("orders.o_orderkey", c) that it leads there as a key of orders. Two rows belong to the same unit where handles of the
-same kind are equal.
+A *handle* is a column that determines the privacy unit of its row: ("", c) means that the value of c is the unit,
+("orders.o_orderkey", c) that it leads to the unit as a key of orders. Two rows belong to the same unit if handles of
+the same kind are equal.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from dpsql.schema.intervals import EVERYTHING
 from dpsql.sql.names.scopes import Scope
 
 Kind = tuple[str, str]
-"""The table and the key that a path leads to; OWN: the unit itself."""
+"""The table and key that a path leads to; OWN: the unit itself."""
 OWN: Kind = ("", "")
 Handle = tuple[Kind, Column]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A source with what is declared of its rows. `unique`: sets of columns of which no two rows have the same values;
-    `matches`: the most rows with one value of a column; `names`: the places in the query whose columns it has."""
+    """A source with its declarations. `unique`: column sets whose values identify a row; `matches`: the maximum number
+    of rows with one value of a column; `names`: the places in the query whose columns it has."""
 
     source: Source
     names: frozenset[str]
@@ -49,71 +49,72 @@ class Rows:
     unique: tuple[frozenset[Column], ...] = ()
     matches: tuple[tuple[Column, int], ...] = ()
     public_rows: int | None = None
-    """How many rows it has, where all of it is public."""
+    """Maximum number of rows, if all of it is public."""
     loose: frozenset[Handle] = frozenset()
-    """Handles that may be NULL beside a row of somebody, right of an outer join; an equality with one still tells."""
+    """Handles right of an outer join, which may be NULL in a row with a unit; equality with one still identifies the
+    unit."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Every column that expressions over the rows can read."""
+        """Return every column that expressions over the rows can read."""
         return columns_of(self.source)
 
     @property
     def public(self) -> bool:
-        """Nobody's rows."""
+        """Return whether no table of the source is private."""
         return all(scan.table.public for scan in scans_of(self.source))
 
     @property
     def table(self) -> TableSchema:
-        """The table whose rows these are, for messages."""
+        """Return the table of these rows, for messages."""
         return scan_of(self.source).table
 
     @property
     def unit_is_row(self) -> bool:
-        """No unit is declared: each row is one."""
+        """Return whether no unit is declared: each row is one."""
         return not self.public and all(s.table.public or s.table.unit is None for s in scans_of(self.source))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One item of FROM: `how` it is joined to those before it ("inner", "left", "right") and its ON, in conjuncts."""
+    """One item of FROM: `how` it is joined to those before ("inner", "left", "right"), and the conjuncts of its ON."""
 
     rows: Rows
     how: str = "inner"
     on: tuple[Expr, ...] = ()
     span: Span | None = None
     present: Column | None = None
-    """Of an outer join: TRUE where the side that may be missing is there, else NULL."""
+    """For an outer join: TRUE where the optional side has a row, otherwise NULL."""
 
 
 @dataclass(frozen=True)
 class PrivateRows:
-    """Rows that are people's own: what stands after FROM, not joined yet, since WHERE may say how."""
+    """Rows of a FROM, private or public, that are not joined yet, because WHERE may contain the join condition."""
 
     scope: Scope
     steps: tuple[Step, ...]
 
     @cached_property
     def schemas(self) -> Mapping[str, TableSchema]:
-        """The tables by their places in the query."""
+        """Return the tables by place in the query."""
         return {scan.name: scan.table for step in self.steps for scan in scans_of(step.rows.source)}
 
     @property
     def table(self) -> TableSchema:
-        """The first table of people's rows, for messages."""
+        """Return the first private table, for messages."""
         private = [step.rows.table for step in self.steps if not step.rows.public]
         return private[0] if private else self.steps[0].rows.table
 
     def declared(self, column: Column) -> ColumnSchema | None:
-        """What is declared of a column; None for one that the query makes."""
+        """Return the declaration of a column, or None for one that the query computes."""
         table = self.schemas.get(column.table)
         return None if table is None else table.by_name.get(column.name.casefold())
 
 
 def column_of(column: ColumnSchema, scan: Scan) -> Column:
-    """A column of the table at a place in the query."""
+    """Return a table's column at a place in the query."""
     known = Fact(value_range(column), column.nullable)
-    if column.type.temporal and column.bounds is None:  # the calendar's own limits
+    if column.type.temporal and column.bounds is None:  # the calendar's limits
         known = known.meaning(EVERYTHING)
     known = between_integers(known, column.type)
     if column.wide:
@@ -122,7 +123,7 @@ def column_of(column: ColumnSchema, scan: Scan) -> Column:
 
 
 def rows_of(scan: Scan) -> Rows:
-    """All rows of a table at a place in the query."""
+    """Return all rows of a table at a place in the query."""
     table = scan.table
     by_name = {column.name: column_of(column, scan) for column in table.columns}
     unique = tuple(frozenset(by_name[each] for each in key) for key in table.unique)
@@ -143,7 +144,7 @@ def rows_of(scan: Scan) -> Rows:
 
 
 def columns_of(source: Source) -> tuple[Column, ...]:
-    """Every column that expressions above a source can read."""
+    """Return every column that expressions above a source can read."""
     if isinstance(source, Scan):
         return tuple(column_of(each, source) for each in source.table.columns)
     if isinstance(source, Union | PerUnit):
@@ -162,12 +163,12 @@ def _nullable(column: Column) -> Column:
 
 
 def nullable(source: Source) -> dict[Column, Column]:
-    """The columns of a source as they are beside rows without a match."""
+    """Map the columns of a source to their nullable form in unmatched rows."""
     return {column: _nullable(column) for column in columns_of(source)}
 
 
 def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
-    """What the columns that nodes of a source make are copies of: one expression or, in a union, one of each branch."""
+    """Map the columns that a source computes to the expressions they copy: one, or one for each branch of a union."""
     copies: dict[Column, tuple[Expr, ...]] = {}
     if isinstance(source, PerUnit):
         copies.update({column: (key,) for column, key in zip(source.columns, source.keys, strict=False)})
@@ -184,7 +185,7 @@ def origins(source: Source) -> dict[Column, tuple[Expr, ...]]:
 
 
 def _of_ends(source: PerUnit) -> dict[Column, tuple[Expr, ...]]:
-    """The least and the largest text of a group are texts of its rows, and so are times that are cut to a unit."""
+    """Return the MIN and MAX columns that copy a row's value: those of texts, and of times truncated to a unit."""
     made = zip(source.columns[len(source.keys) :], source.aggregations, strict=True)
     return {
         column: (each.argument,)
@@ -196,8 +197,10 @@ def _of_ends(source: PerUnit) -> dict[Column, tuple[Expr, ...]]:
 
 
 def beside_no_match(people: PrivateRows, present: Column) -> Scope:
-    """The scope of the side of an outer join that may be missing: each column may be NULL, and what is computed of
-    columns is NULL as well where `present`, which the join makes, is not TRUE."""
+    """Return the scope of the optional side of an outer join.
+
+    Each column may be NULL, and a computed value is NULL where `present`, which the join sets, is not TRUE.
+    """
     own = [column for step in people.steps for column in columns_of(step.rows.source)]
     missing: dict[Expr, Expr] = {column: _nullable(column) for column in own}
 
@@ -212,7 +215,7 @@ def beside_no_match(people: PrivateRows, present: Column) -> Scope:
 
 
 def all_of(terms: list[Expr]) -> Expr | None:
-    """The terms under AND, as a balanced tree."""
+    """Join the terms with AND, as a balanced tree."""
     while len(terms) > 1:
         pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
         terms = [_and(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -226,7 +229,7 @@ def _and(one: Expr, other: Expr) -> Expr:
 
 
 def implied(expr: Expr) -> list[Expr]:
-    """Conditions that hold wherever all of an AND does: its terms, and what every arm of an OR among them says."""
+    """Return conditions that an AND implies: its terms, and those common to every arm of an OR among them."""
     conditions = []
     for term in conjuncts(expr):
         conditions.append(term)
@@ -237,7 +240,7 @@ def implied(expr: Expr) -> list[Expr]:
 
 
 def _unordered(expr: Expr) -> object:
-    """The condition, an equality the same whichever side comes first."""
+    """Return a comparison key of a condition, independent of the order of an equality's sides."""
     pair = equality(expr)
     return expr if pair is None else frozenset(pair)
 
@@ -249,19 +252,19 @@ def _arms(expr: Expr) -> list[Expr]:
 
 
 def places_of(expr: Expr) -> frozenset[str]:
-    """The places in the query whose columns an expression reads; a value of an earlier release stands at none."""
+    """Return the places in the query whose columns an expression reads; values of earlier releases have none."""
     return frozenset(column.table for column in columns(expr) if column.table != EARLIER)
 
 
 def equality(expr: Expr) -> tuple[Expr, Expr] | None:
-    """The two sides of an equality."""
+    """Return the two sides of an equality."""
     if isinstance(expr, Call) and expr.function.name == "eq":
         return expr.args[0], expr.args[1]
     return None
 
 
 class UnitEqualities:
-    """Which rows are known to belong to the same unit, from handles and equalities."""
+    """Infers which rows belong to the same unit, from handles and equalities."""
 
     def __init__(self, equalities: list[tuple[Expr, Expr]]) -> None:
         self._root: dict[object, object] = {}
@@ -281,7 +284,7 @@ class UnitEqualities:
             self._root[one] = other
 
     def linked(self, rows: list[Rows]) -> list[int]:
-        """A number for each, the same for those whose rows belong to the same unit where the equalities hold."""
+        """Return a number for each, equal where the equalities put rows in the same unit."""
         number = list(range(len(rows)))
         seen: dict[tuple[Kind, object], int] = {}
         for place, each in enumerate(rows):
@@ -292,7 +295,7 @@ class UnitEqualities:
         return number
 
     def closure(self, handles: frozenset[Handle], candidates: list[Column]) -> frozenset[Handle]:
-        """The handles, and columns that are equal to one of them."""
+        """Return the handles, and columns equal to one of them."""
         roots = {(kind, self._find(column)) for kind, column in handles}
         more = {(kind, column) for column in candidates for kind, root in roots if self._find(column) == root}
         return handles | more

@@ -1,4 +1,4 @@
-"""SELECTs that aggregate people's rows: released with noise."""
+"""SELECTs that aggregate private rows and are released with noise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ INTERVAL_ENDS = {"DP_INTERVAL_LOW": False, "DP_INTERVAL_HIGH": True}
 
 
 class PrivateSelect(SelectBinder):
-    """An aggregating SELECT over people's rows."""
+    """An aggregating SELECT over private rows."""
 
     exact = False
     levels = True
@@ -81,13 +81,13 @@ class PrivateSelect(SelectBinder):
         return Query(plan, finish, (*self.keys.values(), *self.aggregations.values()))
 
     def composed(self, node: exp.Expr) -> Expr:
-        from dpsql.sql.rewrite.derived_statistics import composed  # most queries have none of these
+        from dpsql.sql.rewrite.derived_statistics import composed  # imported only when needed
 
         return composed(self, node)
 
     def aggregate(self, node: exp.Expr) -> Expr | None:
         if self.whole.several and self.keys and not self.rows.public:
-            from dpsql.sql.bind.looked_up_aggregates import keyed_value  # most queries read one table
+            from dpsql.sql.bind.looked_up_aggregates import keyed_value  # imported only when needed
 
             found = keyed_value(self, node)
             if found is not None:
@@ -99,11 +99,11 @@ class PrivateSelect(SelectBinder):
         return super().aggregate(node)
 
     def known(self, expr: Expr) -> Fact:
-        """What declarations and conditions say of an expression over rows."""
+        """Return the facts about an expression over rows, from declarations and conditions."""
         return fact(expr, known_of(self.rows.source))
 
     def public_values_of(self, expr: Expr) -> Domain | None:
-        """The public list of values of an expression over rows, if there is one."""
+        """Return the public values of an expression over rows, if they are listed."""
         source = with_marks(self.rows, self.marks)
         listed = public_values(expr, source, self.whole.public)
         if listed is not None:
@@ -112,7 +112,7 @@ class PrivateSelect(SelectBinder):
         return possible(expr, values, source) if values is not None and isinstance(expr, Column) else values
 
     def _grouping(self, node: exp.Expr) -> Expr:
-        """GROUPING(a): 1 in the rows that are summed over a, else 0; of several a number of such digits."""
+        """Bind GROUPING(a): 1 in rows that sum over a, otherwise 0; with several keys, one binary digit each."""
         bits = []
         for item in node.expressions:
             key = rebuild(self.inner.bind(item), self.keys)
@@ -129,7 +129,7 @@ class PrivateSelect(SelectBinder):
         return digits if len(bits) == 1 else self.outer.apply("to_bigint", node, [digits])
 
     def _with_candidates(self, each: Aggregation, domains: Domains, source: Source) -> Aggregation:
-        from dpsql.sql.bind.candidates import with_candidates  # most queries select nothing
+        from dpsql.sql.bind.candidates import with_candidates  # imported only when needed
 
         return with_candidates(each, domains, source, self.whole.public)
 
@@ -168,8 +168,8 @@ class PrivateSelect(SelectBinder):
         return tuple(keys)
 
     def _together(self, keys: tuple[GroupKey, ...], source: Source, domains: Domains) -> tuple[GroupKey, ...]:
-        """The keys, those over the same public rows, or over one column, with the combinations that these have."""
-        from dpsql.sql.bind.correlated_column_keys import keys_of_columns  # most queries have one key, or none
+        """Return the keys; those over the same public rows or the same column get the combinations that occur there."""
+        from dpsql.sql.bind.correlated_column_keys import keys_of_columns  # imported only when needed
         from dpsql.sql.bind.correlated_keys import keys_together
 
         return keys_of_columns(keys_together(keys, source, self.whole.public), domains, source)
@@ -198,7 +198,7 @@ class PrivateSelect(SelectBinder):
         return super().outer_leaf(node)
 
     def _interval_end(self, node: exp.Expr) -> IntervalEnd:
-        """DP_INTERVAL_LOW(alias[, level]): where the noise of an output begins, and where it ends."""
+        """Bind DP_INTERVAL_LOW(alias[, level]) and DP_INTERVAL_HIGH: the ends of an output's noise interval."""
         name, args = str(node.this).upper(), node.expressions
         if len(args) not in (1, 2):
             raise SQLSyntaxError(f"{name} takes an alias and a level.", span=span_of(self.sql, node))
@@ -225,7 +225,7 @@ class PrivateSelect(SelectBinder):
         return level.value
 
     def _item_named(self, node: exp.Expr) -> Expr | None:
-        """An output further on in the SELECT list, by its alias."""
+        """Return a later output of the SELECT list, by its alias."""
         if not isinstance(node, exp.Column) or node.table:
             return None
         named = [item for item, alias in items_of(self.select) if alias and alias.casefold() == node.name.casefold()]
@@ -236,7 +236,7 @@ class PrivateSelect(SelectBinder):
     def bounded(
         self, kind: AggregateFunction, argument: Expr | None, options: AggregateOptions, node: exp.Expr
     ) -> Expr | None:
-        """The argument clipped to its contribution bounds; where they are of a unit, `per_unit` has them."""
+        """Return the argument clipped to its contribution bounds; bounds per unit are in `per_unit`."""
         bounds = clip_of(kind, options, unit_is_row=self.rows.unit_is_row)
         if bounds is None:
             return argument
@@ -255,7 +255,7 @@ class PrivateSelect(SelectBinder):
         return None if options is None else bounds_of_a_unit(kind, options, self.rows)
 
     def slot_type(self, aggregation: Aggregation) -> Type:
-        """Noisy values are rounded only when they are shown; values that are chosen are those of their column."""
+        """Return the type: noisy values are rounded only for display, selected values keep their column's type."""
         return super().slot_type(aggregation) if aggregation.kind.chosen else Type.REAL
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
@@ -293,7 +293,7 @@ def _is_interval_end(node: exp.Expr) -> bool:
 
 
 def refuse_star(sql: str, node: exp.Expr, *, public: bool = False) -> NoReturn:
-    """SELECT * outermost."""
+    """Refuse SELECT * in the outermost query."""
     raise RawColumn(
         "SELECT * is not answered: public tables are read without dpsql."
         if public

@@ -1,8 +1,9 @@
-"""Group keys that public tables decide: the values that can occur, with what joins and filters say of them.
+"""Group keys that public tables determine: their possible values under joins and filters.
 
-Proof that such a set may be shown: it is computed from public tables, the text and the declarations alone. That it is
-complete: a row that reaches the aggregate fulfils every inner join and filter below it, so what these say of public
-tables alone holds for its public part; its key is among the values of the public rows for which they hold.
+Proof that such a set is public: it is computed from public tables, the text and the declarations only.
+
+Proof that it is complete: a row that reaches the aggregate satisfies every inner join and filter below it. So its
+public part satisfies their conditions on public tables, and its key is a value of the public rows that do.
 """
 
 from __future__ import annotations
@@ -45,16 +46,17 @@ Read = TypeVar("Read")
 
 
 def public_values(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
-    """The values of a key over public columns that rows of the source can have; None where it reads others."""
+    """Return the values of a key over public columns in rows of the source; None if it reads other columns."""
     return None if values is None else _values(expr, *public_parts(source), values)
 
 
 def values_by_equality(expr: Expr, source: Source, values: PublicValues | None) -> tuple[Key, ...] | None:
-    """The values of a key over columns that inner joins and filters make equal to public ones, of the same type, or
-    that stands in a list of public rows.
+    """Return the values of a key whose columns equal public ones of the same type by inner joins and filters, or that
+    is in a list of public rows.
 
-    Every row that reaches the aggregate fulfils the equalities, so the key is there what it is of the public columns,
-    none of which is NULL; so its values are among those of the public rows."""
+    Every row that reaches the aggregate satisfies the equalities, so its key can be computed from public columns, none
+    of them NULL. So its values are among those of the public rows.
+    """
     if values is None:
         return None
     public, terms = public_parts(source)
@@ -93,8 +95,8 @@ def _constants_equal_to(expr: Expr, term: Expr) -> set[Key] | None:
 
 
 def by_equality(expr: Expr, terms: list[Expr], public: frozenset[str]) -> tuple[Expr, list[Expr]] | None:
-    """What an expression is over public columns where these terms hold, and that none of those that say so is NULL;
-    None where nothing in it is equal to a public column."""
+    """Return an expression over public columns that equals `expr` under these terms, and the terms that no column used
+    is NULL. None if nothing in it equals a public column."""
     same = equal_to_public(terms, public)
     used = [other for one, other in same.items() if one in set(walk(expr))]
     present = [call(FUNCTIONS["not"], nothing) for each in used if (nothing := call(FUNCTIONS["is_null"], each))]
@@ -102,7 +104,7 @@ def by_equality(expr: Expr, terms: list[Expr], public: frozenset[str]) -> tuple[
 
 
 def fulfilled_marks(source: Source) -> Iterator[Mark]:
-    """The marks that are TRUE for every row above."""
+    """Yield the marks that are TRUE for every row above."""
     asked: set[Expr] = set()
     while isinstance(source, Filter | Mark | Join):
         if isinstance(source, Filter):
@@ -113,7 +115,7 @@ def fulfilled_marks(source: Source) -> Iterator[Mark]:
 
 
 def equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Expr]:
-    """What equalities say is equal to an expression over public columns, with that."""
+    """Map expressions to the expressions over public columns that equalities imply."""
     pairs = [pair for term in terms if (pair := equality(term)) is not None and pair[0].type is pair[1].type]
     sides = [*pairs, *(pair[::-1] for pair in pairs)]
     same = {one: other for one, other in sides if is_over(other, public) and not is_over(one, public)}
@@ -126,7 +128,8 @@ def equal_to_public(terms: list[Expr], public: frozenset[str]) -> dict[Expr, Exp
 
 
 def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...] | None:
-    """The values of a list of public rows that a key is in, by IN (SELECT ...) or EXISTS; NULL is in none."""
+    """Return the values of a public list that contains a key by IN (SELECT ...) or EXISTS. A list never matches
+    NULL."""
     for mark in fulfilled_marks(source):
         places = where_listed([expr], mark)
         if places and len(mark.keys) == 1:
@@ -139,7 +142,7 @@ def _listed(expr: Expr, source: Source, values: PublicValues) -> tuple[Key, ...]
 
 
 def where_listed(exprs: Sequence[Expr], mark: Mark) -> list[int] | None:
-    """Where some expressions stand in a list of public rows, if the mark says that each is in one of them."""
+    """Return the positions of expressions in a list of public rows, if the mark implies that each is in one."""
     sides = {one: place for place, (one, listed) in enumerate(mark.keys) if one.type is listed.type}
     if mark.condition is not None or not all(each in sides for each in exprs) or public_table(mark.inner) is None:
         return None
@@ -147,7 +150,7 @@ def where_listed(exprs: Sequence[Expr], mark: Mark) -> list[int] | None:
 
 
 def rows_listed(mark: Mark, values: PublicValues) -> list[tuple[Key, ...]] | None:
-    """The rows of a list, those with a NULL left out, which nothing equals."""
+    """Return the rows of a list, without those that hold NULL, which nothing equals."""
     rows = values.together(mark.inner, [listed for _, listed in mark.keys])
     return None if rows is None else [row for row in rows if None not in row]
 
@@ -170,9 +173,10 @@ def _values(expr: Expr, public: dict[str, Rows], terms: list[Expr], values: Publ
 def public_rows(
     places: frozenset[str], public: dict[str, Rows], terms: list[Expr], outer: Sequence[Step] = ()
 ) -> Source | None:
-    """The rows of the public tables at some places for which the terms hold, as far as they speak of these, and what
-    stands `outer` beside them; None where the tables cannot be joined by themselves, or would be of too many rows, or
-    their rows are still to come."""
+    """Return the rows of public tables at some places, with `outer` joins, for which the terms on these places hold.
+
+    None if the tables cannot be joined on their own, would have too many rows, or have rows that are not available yet.
+    """
     conditions = [weaker for term in terms if (weaker := weakened(term, places, places_of)) is not None]
     inner = {rows.names: rows for name, rows in public.items() if name in places}  # one may have several places
     steps = (*map(Step, inner.values()), *outer)
@@ -187,7 +191,7 @@ def public_rows(
 
 
 def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
-    """The public tables that every row of a source has a row of, by place; and the conditions that hold for it."""
+    """Return the public tables with one row for every row of a source, by place, and the conditions that hold."""
     if isinstance(source, Scan):
         return ({source.name: rows_of(source)} if source.table.public else {}), []
     if isinstance(source, Filter):
@@ -207,8 +211,8 @@ def public_parts(source: Source) -> tuple[dict[str, Rows], list[Expr]]:
 
 
 def public_table(source: Source) -> Rows | None:
-    """What is made of public rows alone, as a table; None where it reads people's rows, or what is still to come.
-    Raises UnsupportedSQL for too many rows."""
+    """Return a source of public rows only as a table; None if it reads private or not yet available rows. Raises
+    UnsupportedSQL for too many rows."""
     exprs = (expr for node in nodes_of(source) for expr in exprs_of(node))
     if any(is_shown(scan.table) or not scan.table.public for scan in scans_of(source)) or any(
         map(reads_earlier, exprs)
@@ -226,7 +230,7 @@ def public_table(source: Source) -> Rows | None:
 
 
 def connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) -> frozenset[str]:
-    """The public places that equalities between columns lead to."""
+    """Return the public places reachable by equalities between columns."""
     places = asked
     while True:
         more = places
@@ -240,8 +244,8 @@ def connected(asked: frozenset[str], terms: list[Expr], public: frozenset[str]) 
 
 
 def possible(column: Column, listed: tuple[Key, ...], source: Source) -> tuple[Key, ...]:
-    """The listed values of a column for which the filters can be TRUE, as far as they speak of it alone; NULL stays,
-    for it stands for the values outside the list too."""
+    """Return the listed values of a column for which the filters on it alone can be TRUE. NULL stays, because it also
+    stands for values outside the list."""
     terms = [term for predicate in filters_of(source) for term in conjuncts(predicate)]
     said = [weaker for term in terms if (weaker := weakened(term, frozenset({column}), _columns)) is not None]
     condition = all_of(said)
@@ -258,10 +262,10 @@ def _columns(expr: Expr) -> frozenset[Column]:
 
 
 def weakened(expr: Expr, things: frozenset[Read], read_by: Callable[[Expr], frozenset[Read]]) -> Expr | None:
-    """A condition that reads these things alone and is TRUE wherever the given one is; None if there is none to be
-    seen.
+    """Return a condition that reads only `things` and is TRUE wherever the given one is; None if none is found.
 
-    Of an AND each term holds, so some may be dropped; of an OR one arm holds, so each may be weakened."""
+    All terms of an AND hold, so some may be dropped. One arm of an OR holds, so each may be weakened.
+    """
     read = read_by(expr)
     if read and read <= things and not reads_earlier(expr):
         return expr

@@ -1,9 +1,9 @@
-"""Sums and averages of reals over one person's rows, added in whole steps.
+"""Windowed sums and averages of reals within a privacy unit, added in integer steps.
 
-A sum of doubles depends on the order of addition, in which engines differ. So x is counted in steps of a power of two,
-of which the ends of its range have 2^40 at most: a double times a power of two is exact, the nearest whole number is
-the same on all engines, and so is a sum of whole numbers. Each value moves by half a step at most: by less than 1e-12
-of the larger end.
+A sum of doubles depends on the order of addition, which differs between engines. So x is counted in steps of a power of
+two, at most 2^40 of them to an end of its range. A double times a power of two is exact, all engines round it to the
+same integer, and sums of integers are exact. Each value moves by at most half a step: less than 1e-12 of the larger
+end.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpsql.sql.bind.scalars import ScalarBinder
 _MOST_STEPS = 40
 """Bits: sums of 2^22 rows, more than a window may have, stay within 2^62."""
 _LARGEST_POWER = 1000
-"""Both it and its inverse are doubles."""
+"""Both the power and its inverse are doubles."""
 
 
 def steps_in_one(word: str, argument: Expr, held: Fact, span: Span | None) -> Literal:
-    """The number of steps of SUM or AVG OVER in 1, a power of two. Raises MissingBounds."""
+    """Return the number of steps in 1 for SUM or AVG OVER, a power of two. Raises MissingBounds."""
     end = max(abs(held.range.lower), abs(held.range.upper))
     if not math.isfinite(end):
         raise MissingBounds(
@@ -38,11 +38,11 @@ def steps_in_one(word: str, argument: Expr, held: Fact, span: Span | None) -> Li
 
 
 def in_steps(binder: ScalarBinder, argument: Expr, steps: Literal, node: exp.Expr) -> Expr:
-    """A real as a whole number of steps, the nearest."""
+    """Return a real as the nearest integer number of steps."""
     return binder.apply("to_bigint", node, [binder.apply("multiply", node, [argument, steps])])
 
 
 def of_steps(binder: ScalarBinder, counted: Expr, steps: Literal, node: exp.Expr) -> Expr:
-    """The real of so many steps."""
+    """Return the real for a number of steps."""
     assert isinstance(steps.value, float)
     return binder.apply("of_steps", node, [counted, Literal(1 / steps.value, Type.REAL)])

@@ -1,7 +1,7 @@
-"""Regular expressions in the text: REGEXP_MATCHES, REGEXP_EXTRACT, REGEXP_REPLACE, SIMILAR TO, RLIKE and their like.
+"""Regular expressions: REGEXP_MATCHES, REGEXP_EXTRACT, REGEXP_REPLACE, SIMILAR TO, RLIKE and similar.
 
-Their patterns are constants, so that each is checked once, before anything is charged, and means the same on every
-engine that has the library: what depends on its tables of Unicode is refused.
+Patterns are constants. Each is checked once, before any charge, and means the same on every engine with the library:
+patterns that depend on Unicode tables are refused.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dpsql.sql.syntax.source_text import own_word
 MOST_BYTES = 1_000
 _HINT = "LIKE, STARTS_WITH and CONTAINS take any pattern."
 _FLAGS = {"c": "", "i": "i", "s": "s", "m": "", "n": "", "p": ""}
-"""What DuckDB's options are in a pattern: m, n and p say that a point is no end of line, as it is anyway."""
+"""DuckDB's options as pattern flags: with m, n and p a point matches no line end, as it does by default."""
 _NO_CASE = re.compile(r"\(\?[A-Za-z-]*i")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def matching(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """REGEXP_MATCHES, REGEXP_LIKE, RLIKE and ~: the pattern stands somewhere. SIMILAR TO: it is all of the text."""
+    """Bind REGEXP_MATCHES, REGEXP_LIKE, RLIKE and ~, which search, and SIMILAR TO, which matches the whole text."""
     whole = isinstance(node, exp.SimilarTo | exp.RegexpFullMatch)
     pattern, _ = _pattern(binder, node, bind, node.expression, node.args.get("flag") or node.args.get("options"))
     return binder.apply("regexp_full_match" if whole else "regexp_matches", node, [bind(node.this), pattern])
 
 
 def extracting(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """REGEXP_EXTRACT(text, pattern [, group [, options]])."""
+    """Bind REGEXP_EXTRACT(text, pattern [, group [, options]])."""
     pattern, ready = _pattern(binder, node, bind, node.expression, node.args.get("parameters"))
     value, written = bind(node.this), node.args.get("group")
     if written is None:
@@ -52,7 +52,7 @@ def extracting(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def replacing(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """REGEXP_REPLACE(text, pattern, replacement [, options]): the first place, or every one with the option g."""
+    """Bind REGEXP_REPLACE(text, pattern, replacement [, options]): the first match, or all with option g."""
     modifiers = node.args.get("modifiers")
     options = str(modifiers.this) if isinstance(modifiers, exp.Literal) and modifiers.is_string else ""
     kept = exp.Literal.string(options.replace("g", "")) if options else modifiers
@@ -66,7 +66,7 @@ def replacing(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _check_replacement(binder: ScalarBinder, node: exp.Expr, new: str, ready: Pattern | None) -> None:
-    """Refuse a backslash that means nothing, and a group that the pattern has not."""
+    """Refuse a meaningless backslash, and a group missing from the pattern."""
     rest = new.replace(r"\\", "")
     groups = [int(sign) for sign in re.findall(r"\\([0-9])", rest)]
     if rest.count("\\") != len(groups):
@@ -81,7 +81,7 @@ def _check_replacement(binder: ScalarBinder, node: exp.Expr, new: str, ready: Pa
 
 
 def named(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """REGEXP_CONTAINS(text, pattern), by GoogleSQL's name."""
+    """Bind GoogleSQL's REGEXP_CONTAINS(text, pattern)."""
     if len(node.expressions) != 2:
         raise SQLSyntaxError(f"{str(node.this).upper()} takes 2 arguments.", span=binder.span(node))
     pattern, _ = _pattern(binder, node, bind, node.expressions[1], None)
@@ -91,7 +91,7 @@ def named(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 def _pattern(
     binder: ScalarBinder, node: exp.Expr, bind: Bind, written: exp.Expr, options: exp.Expr | None
 ) -> tuple[Literal, Pattern | None]:
-    """The pattern with its options in it, and as it is ready to be looked for; neither for NULL. Raises UnsupportedSQL,
+    """Return the pattern with its options, and its compiled form; neither for NULL. Raises UnsupportedSQL,
     SQLSyntaxError."""
     word = own_word(type(node).__name__.upper(), node, binder.sql)
     bound, flags = bind(written), None if options is None else bind(options)
@@ -100,7 +100,7 @@ def _pattern(
         raise UnsupportedSQL(f"the pattern of {word} is a constant text.", span=binder.span(node), hint=_HINT)
     if any(isinstance(each, Literal) and each.value is None for each in constants):
         return Literal(None, Type.TEXT), None
-    assert isinstance(bound, Literal)  # as all of them are
+    assert isinstance(bound, Literal)  # all of them are literals
     text = _with_flags(binder, node, str(bound.value), str(flags.value) if isinstance(flags, Literal) else "")
     _check(binder, node, text)
     ready = pattern_of(text)
@@ -127,7 +127,7 @@ def _with_flags(binder: ScalarBinder, node: exp.Expr, pattern: str, options: str
 
 
 def _check(binder: ScalarBinder, node: exp.Expr, pattern: str) -> None:
-    """Refuse what is too long, or is read by tables of Unicode, which differ from one version to the next."""
+    """Refuse patterns that are too long or depend on Unicode tables, which differ between versions."""
     if len(pattern.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise UnsupportedSQL(f"a pattern has at most {MOST_BYTES:,} bytes.", span=binder.span(node))
     escapes = _ESCAPE.findall(pattern)
@@ -147,7 +147,7 @@ def _check(binder: ScalarBinder, node: exp.Expr, pattern: str) -> None:
 
 
 def bound(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """The function that a node with a pattern is."""
+    """Bind the function of a node with a pattern."""
     if isinstance(node, exp.Anonymous):
         return named(binder, node, bind)
     if isinstance(node, exp.RegexpExtract):

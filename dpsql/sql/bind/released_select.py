@@ -1,4 +1,4 @@
-"""SELECTs over an answer: free post-processing, with any expression and exact aggregates of the released rows."""
+"""SELECTs over an answer: free post-processing, with any expression and exact aggregates of released rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dpsql.sql.names.star_modifiers import refuse_changes
 
 
 def unread(query: Query) -> ReleasedRows:
-    """The outermost answer, whose columns no SELECT reads."""
+    """Return the outermost answer, whose columns no SELECT reads."""
     return ReleasedRows(Scope("", "", ()), query)
 
 
 def answered(query: Query, name: str) -> ReleasedRows:
-    """The answer of a query as rows that another SELECT may read."""
+    """Return the answer of a query as rows for another SELECT."""
     finish = query.stages[-1].finish if query.stages else query.finish
     outputs = tuple(
         (output.name, Column(output.name, kind, shown_fact(kind)))
@@ -39,13 +39,13 @@ LARGEST_SHOWN = 2**60
 
 
 def shown_fact(kind: Type) -> Fact:
-    """What is known of a column of an answer; whole numbers are held within +/-2^60, so that sums of two still fit."""
+    """Return the facts about an answer's column. Integers lie within +/-2^60, so that sums of two still fit."""
     ranges = {Type.INTEGER: Interval(-LARGEST_SHOWN, LARGEST_SHOWN), Type.DATE: DAYS, Type.TIMESTAMP: MICROSECONDS}
     return between_integers(Fact(ranges.get(kind, EVERYTHING)), kind)
 
 
 def shown_type(query: Query, expr: Expr) -> Type:
-    """The type of an output as it is shown: COUNT and sums of whole numbers are integers again, and so are digits."""
+    """Return the displayed type of an output: COUNT and sums of integers are integers again, and so are digits."""
     if unfiltered(expr).wide:
         return Type.INTEGER
     if query.stages:
@@ -59,7 +59,7 @@ def shown_type(query: Query, expr: Expr) -> Type:
 
 
 class ReleasedSelect(SelectBinder):
-    """One SELECT over the rows of an answer."""
+    """A SELECT over the rows of an answer."""
 
     def __init__(self, whole: StatementState, select: exp.Select, answered: ReleasedRows) -> None:
         super().__init__(whole, select, answered.scope)

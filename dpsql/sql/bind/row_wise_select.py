@@ -1,4 +1,4 @@
-"""Sub-queries that keep people's rows: filters, computed columns, new names."""
+"""Sub-queries that keep private rows: filters, computed columns, new names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def refuse_cutting(sql: str, select: exp.Select) -> None:
-    """LIMIT, OFFSET and ORDER BY below an aggregate. Raises UnsupportedSQL."""
+    """Refuse LIMIT, OFFSET and ORDER BY below an aggregate. Raises UnsupportedSQL."""
     for clause, name in (("limit", "LIMIT"), ("offset", "OFFSET")):
         node = select.args.get(clause)
         if node is not None:
@@ -43,7 +43,7 @@ def refuse_cutting(sql: str, select: exp.Select) -> None:
 
 
 class RowWise(SelectBinder):
-    """A sub-query that keeps people's rows, and may have windows over those of each person."""
+    """A sub-query that keeps private rows, and may have windows within each unit."""
 
     def __init__(self, whole: StatementState, select: exp.Select, people: PrivateRows, member: Membership) -> None:
         super().__init__(whole, select, people.scope, member)
@@ -55,7 +55,7 @@ class RowWise(SelectBinder):
         refuse_cutting(self.sql, self.select)
         rows = assembled(self.people, self.where())
         if next(self.select.find_all(exp.Window, exp.Qualify), None) is not None:
-            from dpsql.sql.bind.windows import WindowBinder  # loaded with the first window
+            from dpsql.sql.bind.windows import WindowBinder  # imported with the first window
 
             self.windows = WindowBinder(self.whole, self.select, self.people, rows, self)
         outputs: list[tuple[str, Expr]] = []
@@ -77,21 +77,21 @@ class RowWise(SelectBinder):
         return PrivateRows(scope, (Step(rows),))
 
     def _starred(self, node: exp.Expr) -> list[tuple[str, Expr]]:
-        """The columns of `*`, without those of EXCLUDE, those of REPLACE and RENAME in their places."""
+        """Return the columns of `*` after EXCLUDE, REPLACE and RENAME."""
         columns = list(self.scope.check_table(node, self.sql).starred)
         if not changes_star(node):
             return columns
-        from dpsql.sql.names.star_modifiers import changed  # most texts have none
+        from dpsql.sql.names.star_modifiers import changed  # imported only when needed
 
         return changed(columns, node, self.sql, self._row_value)
 
     def _qualify(self) -> Expr | None:
-        """The condition on windows that rows are kept by."""
+        """Return the condition of QUALIFY."""
         clause = self.select.args.get("qualify")
         if clause is None:
             return None
         condition = self.condition(self.inner.bind(clause.this), clause.this, "QUALIFY")
-        assert self.windows is not None  # as QUALIFY is there
+        assert self.windows is not None  # QUALIFY creates them
         if not self.windows.calls:
             raise SQLSyntaxError(
                 "QUALIFY is about windows, and there is none.",
@@ -101,7 +101,7 @@ class RowWise(SelectBinder):
         return condition
 
     def column(self, node: exp.Column) -> Expr:
-        """A name that is no column may be that of an item further left, in QUALIFY of any item."""
+        """Resolve a name to a column or an earlier item; in QUALIFY, to any item."""
         if self.aliases and not node.table and not self.scope.has(node):
             named = [expr for alias, expr in self.aliases if alias.casefold() == node.name.casefold()]
             if named:

@@ -1,4 +1,4 @@
-"""sqlglot expressions -> typed expressions. Used for WHERE and aggregate arguments, and again over released values."""
+"""sqlglot expressions -> typed expressions, for WHERE and aggregate arguments, and over released values."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from dpsql.sql.syntax.source_text import no_time, own_word, times_hint
 from dpsql.sql.syntax.spellings import NAMES, NODES, written_names
 
 MOST_DEPTH = 150
-"""Levels of operations in one expression; a tree this deep is walked well within Python's recursion limit."""
+"""Levels of operations in one expression; a tree this deep stays well within Python's recursion limit."""
 MOST_DIGITS = 39
-"""Digits of a constant of 128 bits."""
+"""Digits of a 128-bit constant."""
 MOST_SIZE = 20_000
-"""Operations in one expression, sub-queries written out: names of names of names could double it at every step."""
+"""Operations in one expression, with sub-queries expanded: nested names could double it at every step."""
 
 _MEETING = frozenset(
     ["eq", "ne", "lt", "le", "gt", "ge", "in", "distinct", "not_distinct", "least", "greatest", "clamp", "coalesce",
      "nullif", "case"]
 )  # fmt: skip
-"""Functions whose arguments are of one type, in which a text constant beside a date is read as a date."""
+"""Functions whose arguments have one type: a text constant next to a date is read as a date."""
 
 Leaf = Callable[[exp.Expr], Expr | None]
 Bind = Callable[[exp.Expr | None], Expr]
@@ -50,13 +50,13 @@ _TEMPORAL: Mapping[tuple[str, Type, Type], str] = {
     ("subtract", Type.DATE, Type.DATE): "days_between",
     ("subtract", Type.TIMESTAMP, Type.TIMESTAMP): "microseconds_between",
 }
-"""What + and - mean between dates, timestamps and whole numbers of days."""
+"""The meaning of + and - between dates, timestamps and integer days."""
 _JOINING = frozenset({"text_join", "concat", "concat_ws"})
-"""Functions that write numbers, booleans and times as text, as CAST does."""
+"""Functions that convert numbers, booleans and times to text, as CAST does."""
 
 
 class ScalarBinder:
-    """Binds scalar expressions; `leaf` gives meaning to names and aggregates (None: not a leaf of this scope)."""
+    """Binds scalar expressions; `leaf` resolves names and aggregates (None: not a leaf of this scope)."""
 
     def __init__(self, sql: str, leaf: Leaf, params: Params, used: set[str]) -> None:
         self.sql = sql
@@ -65,8 +65,8 @@ class ScalarBinder:
         self.used = used
 
     def bind(self, node: exp.Expr | None, depth: int = 0) -> Expr:
-        """The typed expression of a node. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL, InvalidParameter, or
-        what `leaf` raises."""
+        """Return the typed expression of a node. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL, InvalidParameter,
+        or what `leaf` raises."""
         if node is None:
             raise SQLSyntaxError("an operand is missing.")
         if depth > MOST_DEPTH:
@@ -99,7 +99,8 @@ class ScalarBinder:
         )
 
     def apply(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
-        """The typed, constant-folded call. Raises SQLSyntaxError for a wrong arity, TypeMismatch for wrong types."""
+        """Return the typed, constant-folded call. Raises SQLSyntaxError for a wrong arity, TypeMismatch for wrong
+        types."""
         name, args = self.meant(name, node, args)
         function = FUNCTIONS[name]
         least, most = function.arity
@@ -115,7 +116,7 @@ class ScalarBinder:
         return self.typed(name, node, beyond_integers(name, args))
 
     def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr:
-        """`apply` to arguments of the right number, none of which is a number that is read as its digits."""
+        """Return the call as `apply` does, for arguments of the right number, none read as digits."""
         function = FUNCTIONS[name]
         args = typed_nulls(function, args)
         typed = call(function, *args) or call(function, *self.as_times(name, node, args))
@@ -131,7 +132,7 @@ class ScalarBinder:
         return folded(typed)
 
     def meant(self, name: str, node: exp.Expr, args: list[Expr]) -> tuple[str, list[Expr]]:
-        """What a word means for arguments of these types, and the arguments as that takes them."""
+        """Return the function that a word means for these argument types, and the converted arguments."""
         name, args = _between_dates(name, args)
         if name == "subtract" and {arg.type for arg in args} == {Type.DATE, Type.TIMESTAMP}:
             return "microseconds_between", [self.as_time(node, arg, Type.TIMESTAMP) for arg in args]
@@ -142,12 +143,13 @@ class ScalarBinder:
         return name, args
 
     def as_text(self, node: exp.Expr, arg: Expr) -> Expr:
-        """A number, boolean or time as CAST writes it; NULL and texts stay."""
+        """Convert a number, boolean or time to text, as CAST does; NULL and texts stay."""
         cast = cast_name(arg.type, "TEXT")
         return arg if is_null(arg) or not cast else self.apply(cast, node, [arg])
 
     def as_times(self, name: str, node: exp.Expr, args: list[Expr]) -> list[Expr]:
-        """Where dates, timestamps and text constants meet: all as the finest of them. Other arguments stay."""
+        """Convert dates, timestamps and text constants used together to the finest of their types. Other arguments
+        stay."""
         kinds = {arg.type for arg in args}
         if name not in _MEETING or not kinds & {Type.DATE, Type.TIMESTAMP}:
             return args
@@ -198,7 +200,7 @@ class ScalarBinder:
         )
 
     def junction(self, node: exp.Expr, depth: int) -> Expr:
-        """A chain of ANDs or ORs as a balanced tree, so that thousands of terms stay shallow."""
+        """Bind a chain of ANDs or ORs as a balanced tree, so that thousands of terms stay shallow."""
         kind = type(node)
         chain: list[exp.Expr] = []
         pending = [node]
@@ -211,7 +213,7 @@ class ScalarBinder:
         return self.balanced("and" if kind is exp.And else "or", node, [self.bind(each, depth + 1) for each in chain])
 
     def balanced(self, name: str, node: exp.Expr, terms: list[Expr]) -> Expr:
-        """The terms under one associative function of two arguments, as a balanced tree."""
+        """Join the terms with one associative binary function, as a balanced tree."""
         while len(terms) > 1:
             pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
             terms = [self.apply(name, node, pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -270,7 +272,7 @@ def _identity(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _is_large(digits: exp.Expr) -> bool:
-    """Whether a number, which stands behind a minus sign, is larger than the largest integer."""
+    """Return whether a number after a minus sign exceeds the largest integer."""
     if type(digits) is not exp.Literal or digits.is_string or not digits.name.isdecimal():
         return False
     return len(digits.name) <= MOST_DIGITS and int(digits.name) not in INT64
@@ -286,7 +288,7 @@ def _mismatch(word: str, function: Function, args: list[Expr]) -> str:
 
 
 def _title(function: Function) -> str:
-    """How a function is called in a message: its operator or its name."""
+    """Return a function's name in messages: its operator or its name."""
     shown = function.show if isinstance(function.show, str) else function.name.upper()
     called = re.match(r"\w+", shown)
     return called[0] if called else re.sub(r"\{\w+\}|[()]", "", shown).strip() or function.name.upper()
@@ -320,4 +322,4 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Is: _identity,
     exp.Anonymous: _anonymous,
 }
-"""How nodes that are not one function each are bound; worded.py adds those with words in them."""
+"""Rules for nodes that are not exactly one function; keyword_expressions.py adds those with keywords."""

@@ -1,7 +1,7 @@
-"""One SELECT, bound in its scope: what is common to questions about people and to those about answers.
+"""Binding of one SELECT in its scope: the part common to private rows and answers.
 
-Below the aggregation names mean columns; above it an expression is bound in the same way, and then every part of it
-that is a GROUP BY term becomes that key's slot.
+Names below the aggregation mean columns. An expression above it is bound in the same way; then every part that is a
+GROUP BY term becomes that key's slot.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from dpsql.sql.syntax.parse import span_of
 T = TypeVar("T")
 MOST_ROWS = 10**18
 _MOST_NAMED = 64
-"""Columns inside a name for a larger expression are not remembered by it: a text could say it thousands of times."""
+"""Columns inside a larger named expression are not recorded under its name: a text could repeat it thousands of
+times."""
 
 _COMPUTED = (exp.Literal, exp.Placeholder, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.IntDiv)
-"""What a LIMIT may be computed with."""
+"""Nodes allowed in a computed LIMIT."""
 
 
 def _is_membership(node: exp.Expr) -> bool:
@@ -41,17 +42,17 @@ def _is_membership(node: exp.Expr) -> bool:
 
 
 class Memberships(Protocol):
-    """What binds the sub-queries of a SELECT: they are SELECTs themselves, so it is handed in."""
+    """Binder of a SELECT's sub-queries, injected because they are SELECTs themselves."""
 
     def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
-        """The column that a membership marks; None for any other node."""
+        """Return the mark column of a membership, or None for any other node."""
 
     def value(self, node: exp.Subquery, outer: SelectBinder) -> Expr:
-        """A sub-query as a value."""
+        """Bind a sub-query as a value."""
 
 
 class SelectBinder(AggregateBinder):
-    """Binds one aggregating SELECT. Subclasses say what its rows are, and which aggregates there are."""
+    """Binds one aggregating SELECT. Subclasses define its rows and the available aggregates."""
 
     levels = False
     """Whether GROUP BY may have several grouping sets."""
@@ -67,7 +68,7 @@ class SelectBinder(AggregateBinder):
         self.whole = whole
         self.member = member
         self.around = around
-        """The SELECT in one of whose expressions this one stands: names that are none here may be some there."""
+        """The SELECT whose expression contains this one: it may resolve names unknown here."""
         self.marks: list[PendingMark] = []
         self.memberships: dict[exp.Expr, Expr] = {}
         self.select = select
@@ -78,18 +79,18 @@ class SelectBinder(AggregateBinder):
         self.sets: tuple[GroupingSet, ...] = ()
         self.in_having = False
         self.named_items: list[tuple[exp.Expr, str]] = []
-        """The items whose aliases a name may mean in WHERE and GROUP BY, where no column has it."""
+        """The items whose aliases WHERE and GROUP BY may name, where no column has the name."""
         self.outputs: list[Output] = []
         self.named: dict[Expr, exp.Column] = {}
-        """Where each column is first named, for messages."""
+        """The first mention of each column, for messages."""
 
     @property
     def places(self) -> frozenset[str]:
-        """The places in the query whose columns are those of its own rows."""
+        """Return the places in the query whose columns belong to its own rows."""
         read = frozenset(column.table for _, expr in self.scope.listed for column in columns(expr))
         return read | {mark.column.table for mark in self.marks}
 
-    # The clauses, in the order in which names come to mean something.
+    # The clauses, in the order in which names become available.
 
     def where(self) -> Expr | None:
         clause = self.select.args.get("where")
@@ -125,7 +126,7 @@ class SelectBinder(AggregateBinder):
             self.add_key(node, self._key_target(node, items))
 
     def add_key(self, node: exp.Expr, target: exp.Expr) -> int:
-        """Bind a key, and say which it is."""
+        """Bind a key, and return its position."""
         span = span_of(self.sql, node)
         if aggregate_in(target):
             raise SQLSyntaxError("GROUP BY cannot hold an aggregate.", span=span)
@@ -143,7 +144,7 @@ class SelectBinder(AggregateBinder):
         return self.keys[expr].index
 
     def _key_target(self, node: exp.Expr, items: list[tuple[exp.Expr, str]]) -> exp.Expr:
-        """What a GROUP BY term means: a column's name wins over an alias, a number is a place in SELECT."""
+        """Resolve a GROUP BY term: a column name wins over an alias, a number is a position in SELECT."""
         target = node.this if isinstance(node, exp.Paren) else node
         if isinstance(target, exp.Literal) and not target.args.get("is_string"):
             return self.ordinal(target, [item for item, _ in items], "GROUP BY")
@@ -161,7 +162,7 @@ class SelectBinder(AggregateBinder):
         return places[int(text) - 1]
 
     def released(self, node: exp.Expr) -> Expr:
-        """An expression above the aggregation: keys and aggregates alone may remain of the columns."""
+        """Bind an expression above the aggregation, where only keys and aggregates may remain."""
         self.named.clear()
         bound = self.outer.bind(node)
         expr = rebuild(bound, self.keys) if self.keys else bound
@@ -171,7 +172,7 @@ class SelectBinder(AggregateBinder):
         return expr
 
     def raw_column(self, column: Column) -> Exception:
-        """The refusal of a column that is left above the aggregation."""
+        """Return the refusal of a column left above the aggregation."""
         node = self.named.get(column)
         name, span = (column.name, None) if node is None else (node.name, span_of(self.sql, node))
         return SQLSyntaxError(
@@ -222,11 +223,11 @@ class SelectBinder(AggregateBinder):
     # Names.
 
     def inside(self, select: exp.Select, people: PrivateRows, member: Memberships) -> SelectBinder:
-        """The binder of a sub-query in one of this one's expressions."""
+        """Return the binder of a sub-query in one of its expressions."""
         return SelectBinder(self.whole, select, people.scope, member, around=self)
 
     def inner_leaf(self, node: exp.Expr) -> Expr | None:
-        """Below the aggregation: columns, and memberships in sub-queries."""
+        """Bind a leaf below the aggregation: columns, and memberships in sub-queries."""
         if isinstance(node, exp.Column):
             return self.column(node)
         if isinstance(node, PriorValue):
@@ -244,7 +245,8 @@ class SelectBinder(AggregateBinder):
         return None
 
     def outer_leaf(self, node: exp.Expr) -> Expr | None:
-        """Above the aggregation: aliases of the SELECT list, columns (of which keys will remain) and aggregates."""
+        """Bind a leaf above the aggregation: aliases of the SELECT list, columns (only keys may remain) and
+        aggregates."""
         if isinstance(node, exp.Column):
             hidden = self.scope.has(node) and not (self.in_having and self._is_no_key(node))
             alias = None if hidden else self.by_alias(node)
@@ -262,13 +264,13 @@ class SelectBinder(AggregateBinder):
         return self.aggregate(node)
 
     def window(self, node: exp.Window) -> Expr:
-        """A window function, which most SELECTs have none of."""
-        from dpsql.sql.bind.window_refusals import window_refused  # loaded with the first window
+        """Bind a window function, if this kind of SELECT allows it."""
+        from dpsql.sql.bind.window_refusals import window_refused  # imported with the first window
 
         raise window_refused(node, self.sql, getattr(self, "people", None), "beside aggregates or outermost")
 
     def membership(self, node: exp.Expr) -> Expr | None:
-        """IN (SELECT ...) and EXISTS (SELECT ...): the column that marks their rows."""
+        """Bind IN (SELECT ...) and EXISTS (SELECT ...) to the column that marks their rows."""
         if self.member is None:
             raise UnsupportedSQL(
                 "a sub-query in an expression stands in WHERE, GROUP BY or an aggregate's argument, of people's rows.",
@@ -277,7 +279,7 @@ class SelectBinder(AggregateBinder):
         return self.member.bind(node, self)
 
     def item_named(self, node: exp.Column) -> Expr | None:
-        """The item of the alias that a name means below the aggregation, bound. An item may name those before it."""
+        """Bind the item whose alias a name means below the aggregation. An item may name earlier ones."""
         at = alias_index(node.name, self.named_items)
         if at is None:
             return None
@@ -310,11 +312,11 @@ class SelectBinder(AggregateBinder):
         return expr
 
     def knows(self, node: exp.Column) -> bool:
-        """Whether a column's name means something here, or around."""
+        """Return whether a column's name is known here, or in an enclosing SELECT."""
         return self.scope.knows(node) or (self.around is not None and self.around.knows(node))
 
     def _is_no_key(self, node: exp.Column) -> bool:
-        """Whether a column's name means no key. In HAVING it means an alias then, where there is one."""
+        """Return whether a column's name means no key. In HAVING it then means an alias, if there is one."""
         return not node.table and self.scope.columns[node.name.casefold()][1] not in self.keys
 
     def by_alias(self, node: exp.Expr) -> Expr | None:

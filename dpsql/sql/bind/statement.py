@@ -1,4 +1,4 @@
-"""A checked statement and the declared tables -> a plan. Names, types and places are decided here, no row is read."""
+"""A checked statement and the declared tables -> a plan. Names, types and places are resolved; no row is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Relation = PrivateRows | ReleasedRows
 
 @dataclass(frozen=True)
 class BoundStatement:
-    """A bound statement: its plan, and the options of its DIFFERENTIAL_PRIVACY clause if it has one."""
+    """A bound statement: its plan, and the options of its DIFFERENTIAL_PRIVACY clause, if any."""
 
     query: Query
     options: Options | None
@@ -45,13 +45,13 @@ class BoundStatement:
 
 @dataclass
 class _CommonTable:
-    """A common table expression and those in sight of it, nearest first; bound when it is first read."""
+    """A common table expression and those visible to it, nearest first; bound when first read."""
 
     folded: str
     node: exp.CTE
     before: _CommonTable | None
     relation: Relation | None = None
-    """Bound once, and given to the first that reads it: another place in the query has columns of its own."""
+    """Bound once, for its first reader: every other place in the query needs its own columns."""
     read: bool = False
 
     def find(self, folded: str) -> _CommonTable | None:
@@ -61,7 +61,7 @@ class _CommonTable:
 
 
 def bind(statement: Statement, catalog: Catalog, params: Params = ()) -> BoundStatement:
-    """The plan of a statement. Raises a QueryRefused that names the place in the text."""
+    """Return the plan of a statement. Raises a QueryRefused with the place in the text."""
     check(statement)
     binder = _binder(statement, catalog, params)
     query = replace(binder.query(), computed_from=frozenset(binder.whole.computed_from))
@@ -79,8 +79,8 @@ def _binder(statement: Statement, catalog: Catalog, params: Params) -> _Binder:
 def bind_part(
     statement: Statement, select: exp.Select, catalog: Catalog, params: Params
 ) -> tuple[BoundStatement, frozenset[str]]:
-    """The plan of one SELECT of a statement of several steps, and the parameters that it uses. The statement's words
-    are accounted for already. Raises a QueryRefused."""
+    """Return the plan of one SELECT of a multi-step statement, and the parameters it uses. The statement's words were
+    checked before. Raises a QueryRefused."""
     part = replace(statement, select=select)
     check_nodes(part, select, rule_of_part)
     binder = _binder(part, catalog, params)
@@ -89,21 +89,20 @@ def bind_part(
 
 
 def is_of_people(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> bool:
-    """Whether an aggregating sub-query over people's rows makes rows of people again, one for each. Raises a
-    QueryRefused."""
+    """Return whether an aggregating sub-query over private rows produces private rows again. Raises a QueryRefused."""
     return isinstance(_binder(replace(statement, select=select), catalog, params).inner(), PrivateRows)
 
 
 def scope_of(statement: Statement, select: exp.Select, catalog: Catalog, params: Params) -> Scope:
-    """The columns of a SELECT's FROM. Raises a QueryRefused."""
+    """Return the columns of a SELECT's FROM. Raises a QueryRefused."""
     return _binder(replace(statement, select=select), catalog, params).columns()
 
 
 class _Binder:
-    """Follows FROM down to the tables and comes back with what each SELECT makes of them."""
+    """Binds SELECTs recursively, from the tables in FROM upward."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
-        assert isinstance(statement.select, exp.Select)  # what is more is taken apart before it is bound
+        assert isinstance(statement.select, exp.Select)  # other statements are separated first
         self.select = statement.select
         self.sql = statement.sql
         self.catalog = catalog
@@ -116,25 +115,25 @@ class _Binder:
 
     def query(self) -> Query:
         relation = self._bind(self.select, None, outermost=True)
-        assert isinstance(relation, ReleasedRows)  # outermost rows of people are refused
+        assert isinstance(relation, ReleasedRows)  # outermost private rows are refused
         if self.windowed:
-            from dpsql.sql.bind.order_ties import with_ties  # loaded with the first window
+            from dpsql.sql.bind.order_ties import with_ties  # imported with the first window
 
             return with_ties(relation.query, self.select, self.whole)
         return relation.query
 
     def inner(self) -> Relation:
-        """What the SELECT makes where it stands in another's FROM."""
+        """Return the SELECT's result as an item of another FROM."""
         return self._bind(self.select, None, joined=True)
 
     def columns(self) -> Scope:
-        """The columns that the SELECT's FROM has."""
+        """Return the columns of the SELECT's FROM."""
         return self._from(self.select, self._with(self.select, None)).scope
 
     def _bind(
         self, select: exp.Expr, names: _CommonTable | None, *, outermost: bool = False, joined: bool = False
     ) -> Relation:
-        """What a SELECT makes: rows of people, or an answer; of public rows, which are both, rows if it is `joined`."""
+        """Bind a SELECT to private rows or an answer. Public rows can be both: they become rows if `joined`."""
         self.depth += 1
         if self.depth > MOST_SUBQUERIES:
             raise SQLSyntaxError(f"more than {MOST_SUBQUERIES} sub-queries.", span=self._span(select))
@@ -155,7 +154,7 @@ class _Binder:
         clause = select.args.get("privacy")
         member = Membership(lambda inner: self._inner(inner, names), lambda inner: self._inner_rows(inner, names))
         if self.windowed:
-            from dpsql.sql.bind.unit_windows import windows_over_unit  # loaded with the first window
+            from dpsql.sql.bind.unit_windows import windows_over_unit  # imported with the first window
 
             people = None if outermost or clause or not isinstance(source, PrivateRows) else source
             over = windows_over_unit(self.whole, select, source, people, member, joined=joined)
@@ -185,8 +184,8 @@ class _Binder:
         return unread(query) if outermost else answered(query, source.scope.written)
 
     def _inner(self, select: exp.Select, names: _CommonTable | None) -> tuple[PrivateRows | None, PrivateRows | None]:
-        """For a sub-query in an expression: its FROM where it is row-wise, or what it makes where it has groups.
-        Doubles change nothing of what a list holds."""
+        """For a sub-query in an expression, return its FROM if it is row-wise, or its result if it has groups.
+        Duplicates in a list do not matter."""
         if is_grouping(select):
             listed = select.copy()
             listed.set("distinct", None)
@@ -227,7 +226,7 @@ class _Binder:
         return names
 
     def _bind_unread(self, names: _CommonTable | None, outer: _CommonTable | None) -> None:
-        """CTEs that nothing reads cost nothing, but what is wrong in them is refused all the same."""
+        """Bind unread CTEs too: they are free, but their errors must be raised."""
         options = self.whole.options
         while names is not None and names is not outer:
             self._common(names)
@@ -240,8 +239,8 @@ class _Binder:
         return name.relation
 
     def _read(self, name: _CommonTable, *, joined: bool) -> Relation:
-        """A CTE where it is named: people's rows are bound afresh for each place, an answer only once, unless it is of
-        public rows and joined."""
+        """Return a CTE for one reader. Private rows, and joined public ones, are bound for each place; an answer only
+        once."""
         relation = self._common(name)
         if joined and isinstance(relation, ReleasedRows) and _reads_public_rows(relation):
             return self._bind(name.node.this, name.before, joined=True)
@@ -271,7 +270,7 @@ class _Binder:
         if len(joins) >= MOST_TABLES:
             last = self._span(joins[MOST_TABLES - 1])
             raise SQLSyntaxError(f"more than {MOST_TABLES} tables in one FROM.", span=last)
-        from dpsql.sql.bind.joined_tables import JoinedTables  # most queries have one table
+        from dpsql.sql.bind.joined_tables import JoinedTables  # imported only when needed
 
         def table(node: exp.Expr) -> PrivateRows:
             return self._people(self._item(node, names, alone=False), node)
@@ -286,7 +285,7 @@ class _Binder:
         )
 
     def _item(self, node: exp.Expr, names: _CommonTable | None, *, alone: bool) -> Relation:
-        """One item of FROM: a table, a CTE or a sub-query."""
+        """Bind one item of FROM: a table, a CTE or a sub-query."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Subquery):
             if not isinstance(node.this, exp.Select | exp.Union | exp.Subquery):

@@ -1,5 +1,5 @@
-"""Sub-queries in expressions: x IN (SELECT ...) and EXISTS (SELECT ...), as marks on the rows that they are asked of,
-and aggregates of public tables, as values."""
+"""Sub-queries in expressions: x IN (SELECT ...) and EXISTS (SELECT ...) as marks on the outer rows, and aggregates of
+public tables as values."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ Found = tuple[PrivateRows | None, PrivateRows | None]
 
 
 class Membership:
-    """Binds IN (SELECT ...), EXISTS (...) and values; `inner` binds the FROM of a sub-query, or all of an aggregating
-    one, `rows` its FROM."""
+    """Binds IN (SELECT ...), EXISTS (...) and scalar sub-queries. `inner` binds the FROM of a sub-query, or an
+    aggregating one as a whole; `rows` binds its FROM."""
 
     def __init__(self, inner: Callable[[exp.Select], Found], rows: Callable[[exp.Select], PrivateRows | None]) -> None:
         self._inner = inner
         self._rows = rows
         self._of_filter = False
-        """The condition that was bound last is FALSE where it would be NULL."""
+        """Whether the last bound condition is FALSE instead of NULL."""
 
     def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
-        """The marked column of a membership, the same one for the same words; None for any other node. Raises a
+        """Return the mark column of a membership, the same for the same text; None for any other node. Raises a
         QueryRefused."""
         if node not in outer.memberships:
             self._of_filter = False
             marked = self._bound(node, outer)
-            if marked is None or self._of_filter:  # elsewhere, the same words may be NULL
+            if marked is None or self._of_filter:  # elsewhere, the same text may be NULL
                 return marked
             outer.memberships[node] = marked
         return outer.memberships[node]
 
     def value(self, node: exp.Subquery, outer: SelectBinder) -> Expr:
-        """A sub-query as a value: one aggregate over public tables, computed here. Raises UnsupportedSQL."""
+        """Evaluate a scalar sub-query: one aggregate over public tables. Raises UnsupportedSQL."""
         span = span_of(outer.sql, node)
         if isinstance(node.this, exp.Select):
             _check_clauses_of_value(node.this, span)
@@ -121,19 +121,20 @@ class Membership:
         named = next((part for other in around for part in columns(other)), None)
         mark = PendingMark(asked.rows, keys, column, all_of(conditions), nullable, span, named)
         _asked_of(outer, reads, span).marks.append(mark)
-        # A row equals, in a column of its own, all rows of the sub-query or none: s IN (SELECT u FROM t) with u of the
-        # same row as s is s = u where t has rows, and FALSE where it has none, whichever of the three s = u is.
+        # If the compared column belongs to the outer row, the row equals all rows of the sub-query or none: in s IN
+        # (SELECT u FROM t) with u of s's row, the result is s = u if t has rows, and otherwise FALSE, whatever s = u
+        # is.
         alike = [outer.inner.apply("eq", each, [one, other]) for each, one, other in sides if other in around]
         marked = all_of([*alike, column])
         assert marked is not None  # the mark is one
         return marked
 
     def _asked(self, node: exp.Expr, select: exp.Select, outer: SelectBinder) -> _SubqueryRows:
-        """The rows of a sub-query, by its FROM where it is row-wise. Raises UnsupportedSQL where it is an answer."""
+        """Return the rows of a sub-query, from its FROM if it is row-wise. Raises UnsupportedSQL for an answer."""
         try:
             people, relation = self._inner(select)
         except (UnknownColumn, UnknownTable) as error:
-            from dpsql.sql.names.outer_references import of_outer_row  # most names mean something
+            from dpsql.sql.names.outer_references import of_outer_row  # imported only when needed
 
             names = {part.alias.casefold() for part in outer.scope.parts or (outer.scope,)} | set(outer.scope.columns)
             raise of_outer_row(error, names) or error from None
@@ -156,8 +157,8 @@ class Membership:
 
 @dataclass(frozen=True)
 class _SubqueryRows:
-    """The rows of a sub-query in an expression, the columns of them that IN compares with (`wanted`), the equalities
-    with the rows that it is asked of, and what else it says of both."""
+    """The rows of a sub-query in an expression, its columns that IN compares (`wanted`), its equalities with the outer
+    rows, and its other conditions on both."""
 
     rows: Rows
     wanted: list[Expr]
@@ -174,7 +175,7 @@ def _check_clauses_of_value(select: exp.Select, span: Span | None) -> None:
 
 
 def _of_one_row(select: exp.Select, people: PrivateRows) -> exp.Select:
-    """A SELECT of one column of a table that has one row at most, as the largest value of it: what it is, or NULL."""
+    """Rewrite a SELECT of one column from a table of at most one row as MAX of it: its value, or NULL."""
     few = [scan.table.rows for step in people.steps for scan in row_scans_of(step.rows.source)]
     items = items_of(select)
     if not all(rows is not None and rows <= 1 for rows in few) or len(items) != 1 or is_aggregating(select):
@@ -185,7 +186,7 @@ def _of_one_row(select: exp.Select, people: PrivateRows) -> exp.Select:
 
 
 def _one_aggregate(select: exp.Select, inside: SelectBinder, span: Span | None) -> tuple[Aggregation, Type]:
-    """The aggregate that a sub-query as a value is, and its type. Raises UnsupportedSQL."""
+    """Return the single aggregate of a scalar sub-query, and its type. Raises UnsupportedSQL."""
     items = items_of(select)
     slot = inside.aggregate(items[0][0]) if len(items) == 1 else None
     if not isinstance(slot, Slot) or len(inside.aggregations) != 1:
@@ -198,7 +199,7 @@ def _one_aggregate(select: exp.Select, inside: SelectBinder, span: Span | None) 
 def _sides(
     node: exp.Expr, wanted: list[Expr], outer: SelectBinder, span: Span | None
 ) -> list[tuple[exp.Expr, Expr, Expr]]:
-    """The values that IN compares, each as written and as bound, with the columns that it compares them with."""
+    """Return the values that IN compares, as written and as bound, each with its column."""
     values = _values(node)
     if len(values) != len(wanted):
         raise SQLSyntaxError(f"IN compares {len(values)} values with {len(wanted)} columns.", span=span)
@@ -206,15 +207,15 @@ def _sides(
 
 
 def _filters(node: exp.Expr) -> bool:
-    """Whether a condition only decides which rows are kept: there NULL is as good as FALSE."""
+    """Return whether a condition only filters rows, where NULL and FALSE are equivalent."""
     while isinstance(node.parent, exp.And | exp.Or | exp.Paren):
         node = node.parent
     return isinstance(node.parent, exp.Where)
 
 
 def _nullable(asked: _SubqueryRows, items: list[Pair], span: Span | None, *, plain: bool) -> bool:
-    """Whether the mark can be NULL. Raises UnsupportedSQL where it can and is not `plain`: of one value beside one
-    column, or in a filter."""
+    """Return whether the mark can be NULL. Raises UnsupportedSQL if it can and is not `plain`: one value and one
+    column, or a filter."""
     nullable = any(unfiltered(side).nullable for pair in items for side in pair)
     if nullable and not plain:
         raise UnsupportedSQL(
@@ -225,13 +226,13 @@ def _nullable(asked: _SubqueryRows, items: list[Pair], span: Span | None, *, pla
         )
     if asked.rows.public:
         return nullable
-    # The one pair says whose rows they are, and rows of nobody are left out.
+    # The one pair compares privacy units, and rows without a unit are dropped.
     return any(unfiltered(value).nullable for value, _ in items)
 
 
 def _asked_of(outer: SelectBinder, reads: frozenset[str], span: Span | None) -> SelectBinder:
-    """The SELECT of whose rows a sub-query is asked: that whose columns it reads, the one it stands in where it reads
-    none. Raises UnsupportedSQL."""
+    """Return the SELECT whose rows a sub-query reads: by its columns, or the enclosing one if it reads none. Raises
+    UnsupportedSQL."""
     for each in (outer, outer.around):
         if each is not None and reads <= each.places:
             return each
@@ -243,7 +244,7 @@ def _asked_of(outer: SelectBinder, reads: frozenset[str], span: Span | None) -> 
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """The values before IN; EXISTS has none."""
+    """Return the values before IN; EXISTS has none."""
     if not isinstance(node, exp.In):
         return []
     values = node.this.this if isinstance(node.this, exp.Paren) else node.this
@@ -251,7 +252,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _wanted(node: exp.Expr, select: exp.Select, inside: SelectBinder) -> list[Expr]:
-    """The columns that IN compares with. EXISTS compares with none; what its list says has a meaning all the same."""
+    """Return the columns that IN compares. EXISTS compares none, but its list is still checked."""
     wanted = []
     for item, _ in items_of(select):
         if not is_star(item):
@@ -264,12 +265,12 @@ def _wanted(node: exp.Expr, select: exp.Select, inside: SelectBinder) -> list[Ex
 
 def _is_equal(one: Expr, other: Expr) -> Expr:
     made = call(FUNCTIONS["eq"], one, other)
-    assert made is not None  # they are typed as = types them
+    assert made is not None  # typed as = types them
     return made
 
 
 def _equal(node: exp.Expr, one: Expr, other: Expr, outer: SelectBinder) -> Pair:
-    """The two sides of an equality, typed as = types them."""
+    """Return the two sides of an equality, typed as = types them."""
     typed = outer.inner.apply("eq", node, [one, other])
     pair = equality(typed)
     return (one, other) if pair is None else pair
@@ -278,7 +279,7 @@ def _equal(node: exp.Expr, one: Expr, other: Expr, outer: SelectBinder) -> Pair:
 def _correlated(
     people: PrivateRows, predicate: Expr | None, marks: frozenset[str]
 ) -> tuple[Rows, list[Pair], Expr | None]:
-    """The sub-query's own rows, its equalities with the rows that it is asked of, and what else it says of both."""
+    """Return the sub-query's own rows, its equalities with the outer rows, and its other conditions on both."""
     own = marks.union(*(step.rows.names for step in people.steps))
     inside: list[Expr] = []
     pairs: list[Pair] = []

@@ -1,9 +1,9 @@
-"""Pieces of a range of time: instants at which expressions over one timestamp may change their value.
+"""Pieces of a time range: instants at which expressions over one timestamp may change.
 
-`sample_instants` returns instants of a range such that the expressions take, over these, every combination of values
-that they take over the whole range. Proof: between two of an expression's steps its value is constant, so the first
-instant of every piece stands for all of the piece. An expression that repeats after a period takes all of its values
-within one period, so a longer piece, in which the others are constant, is cut to one period.
+`sample_instants` returns instants of a range at which the expressions take every combination of values that they take
+over the whole range. Proof: between two steps of an expression its value is constant, so the first instant of a piece
+represents the whole piece. A periodic expression takes all of its values within one period, so a longer piece, in which
+the others are constant, is cut to one period.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dpsql.schema.calendar import MICROSECONDS, MICROSECONDS_A_DAY, Integers
 from dpsql.schema.frozen import dataclass
 
 MOST_INSTANTS = 1 << 18
-"""Instants at most; of a longer list the combinations are not derived."""
+"""Maximum number of instants; beyond it the combinations are not derived."""
 _FOUR_CENTURIES = 146_097 * MICROSECONDS_A_DAY
-"""The Gregorian calendar repeats after 400 years, which are whole weeks."""
+"""The Gregorian calendar repeats after 400 years, which are a whole number of weeks."""
 _UNITS = {unit.name: unit for unit in ALL_UNITS}
 _DAY = _UNITS["day"]
 _FROM_COARSE_TO_FINE = [*_UNITS]
@@ -41,8 +41,8 @@ _PART = re.compile(r"(extract|trunc|diff)_(\w+?)(_of_date)?|(dayname|monthname|l
 
 @dataclass(frozen=True)
 class Step:
-    """Where an expression may change: the starts of the pieces of a `unit`, `shift` microseconds earlier, and single
-    `instants`. `period`: the expression repeats after so many microseconds (None: it does not)."""
+    """Instants at which an expression may change: `shift` microseconds before the starts of the pieces of a `unit`, and
+    single `instants`. `period`: the expression repeats after this many microseconds (None: it does not)."""
 
     expr: Expr
     unit: Unit | None = None
@@ -51,21 +51,23 @@ class Step:
     period: int | None = None
 
     def counts(self, firsts: Integers, lasts: Integers) -> Integers:
-        """How many starts lie after each of `firsts`, up to the one of `lasts`."""
+        """Return the number of starts after each of `firsts`, up to the matching one of `lasts`."""
         if self.unit is None:
             return np.full(len(firsts), len(self.instants), dtype=np.int64)
         return self.unit.piece(lasts + self.shift) - self.unit.piece(firsts + self.shift)
 
     def starts(self, first: int, last: int) -> Integers:
-        """The instants after `first`, up to `last`, at which the expression may change."""
+        """Return the instants after `first`, up to `last`, at which the expression may change."""
         if self.unit is None:
             return np.array([at for at in self.instants if first < at <= last], dtype=np.int64)
         return self.unit.starts(first + self.shift, last + self.shift) - self.shift
 
 
 def sample_instants(exprs: Sequence[Expr], time: Column, first: int, last: int) -> Integers | None:
-    """Instants from `first` to `last` that show every combination of the expressions' values; None where it is not
-    known where these change, or the instants would be too many."""
+    """Return instants from `first` to `last` that show every combination of the expressions' values.
+
+    None if the steps are unknown, or the instants too many.
+    """
     found = [steps_of(expr, time) for expr in exprs]
     steps = list(dict.fromkeys(step for each in found for step in each or ()))
     if None in found:
@@ -89,7 +91,7 @@ def sample_instants(exprs: Sequence[Expr], time: Column, first: int, last: int) 
 
 
 def _cut(steps: Sequence[Step], first: int, last: int) -> tuple[Integers, Integers]:
-    """The first and the last instants of the pieces between two instants."""
+    """Return the first and last instants of the pieces between two instants."""
     starts = np.unique(np.concatenate([[first], *(step.starts(first, last) for step in steps)]).astype(np.int64))
     return starts, np.append(starts[1:] - 1, last)
 
@@ -97,7 +99,7 @@ def _cut(steps: Sequence[Step], first: int, last: int) -> tuple[Integers, Intege
 def _distinct_pieces(
     constant: Sequence[Step], starts: Integers, ends: Integers, period: int
 ) -> tuple[Integers, Integers]:
-    """The pieces, cut to one period; of those that are a whole period long one for each combination of values."""
+    """Cut the pieces to one period, and keep one full-period piece for each combination of values."""
     values = [cells_of(evaluate(step.expr, lambda _: Vector(starts), len(starts)), step.expr.type) for step in constant]
     whole = ends - starts >= period - 1
     ends = np.where(whole, starts + period - 1, ends)
@@ -109,7 +111,7 @@ def _distinct_pieces(
 
 
 def steps_of(expr: Expr, time: Column) -> tuple[Step, ...] | None:
-    """Where an expression over one timestamp may change; None where that is not known."""
+    """Return the steps of an expression over one timestamp, or None if unknown."""
     if time not in columns(expr):
         return ()
     if not isinstance(expr, Call):
@@ -119,7 +121,7 @@ def steps_of(expr: Expr, time: Column) -> tuple[Step, ...] | None:
 
 
 def _of_arguments(expr: Call, time: Column) -> tuple[Step, ...] | None:
-    """A function changes where one of its arguments does. Whether a time is NULL does not change."""
+    """Return the steps of a function's arguments. Whether a time is NULL does not change."""
     if expr.function.name == "is_null" and expr.args[0] == time:
         return ()
     found = [steps_of(arg, time) for arg in expr.args]
@@ -127,7 +129,7 @@ def _of_arguments(expr: Call, time: Column) -> tuple[Step, ...] | None:
 
 
 def _of_part(expr: Call, time: Column) -> tuple[Step, ...] | None:
-    """A part of a time, a time cut to a unit, or units between a time and a constant."""
+    """Return the steps of a part of a time, a truncated time, or a difference from a constant in units."""
     unit, period = _unit_and_period(expr.function.name)
     if unit is None:
         return None
@@ -139,7 +141,7 @@ def _of_part(expr: Call, time: Column) -> tuple[Step, ...] | None:
 
 
 def _unit_and_period(name: str) -> tuple[Unit | None, int | None]:
-    """The unit with whose pieces a function of a time changes, and after how long it repeats."""
+    """Return the unit whose pieces change a time function, and its period."""
     match = _PART.fullmatch(name)
     if match is None:
         return None, None
@@ -153,8 +155,8 @@ def _unit_and_period(name: str) -> tuple[Unit | None, int | None]:
 
 
 def _shifted(expr: Expr, time: Column, unit: Unit, shift: int) -> tuple[Step, ...] | None:
-    """Where the piece of a unit changes, in which the time lies that is `shift` microseconds after an expression's;
-    None where that is no sum of the time and constants."""
+    """Return the instants at which expression + `shift` microseconds enters a new piece of a unit; None unless the
+    expression is a sum of the time and constants."""
     if expr == time:
         return (Step(expr, unit, shift),)
     if not isinstance(expr, Call):
@@ -176,8 +178,8 @@ def _shifted(expr: Expr, time: Column, unit: Unit, shift: int) -> tuple[Step, ..
 
 
 def _added(expr: Expr, time: Column, piece: tuple[Unit, int], sum_of: tuple[Unit, int]) -> tuple[Step, ...] | None:
-    """Of an expression and some units. Months move days to days, and keep the time of day. A sum out of the years 1 to
-    9999 is NULL."""
+    """Return the steps of an expression plus some units. Months map days to days, and keep the time of day. A sum
+    outside years 1 to 9999 is NULL."""
     (unit, shift), (added, count) = piece, sum_of
     if not added.months:
         moved = min(max(count, -added.most), added.most) * added.microseconds
@@ -190,13 +192,13 @@ def _added(expr: Expr, time: Column, piece: tuple[Unit, int], sum_of: tuple[Unit
 
 
 def _limits(expr: Expr, time: Column, instants: tuple[int, ...]) -> tuple[Step, ...]:
-    """Where an expression passes instants, if that can be."""
+    """Return the steps at which an expression passes instants, if it can."""
     moved = _shifted(expr, time, _DAY, 0) or ()
     return tuple(Step(expr, instants=tuple(at - step.shift for at in instants)) for step in moved if step.unit)
 
 
 def _of_comparison(expr: Call, time: Column) -> tuple[Step, ...] | None:
-    """A comparison of a time, or of its date, with constants."""
+    """Return the steps of comparing a time, or its date, with constants."""
     if expr.function.name not in _COMPARISONS:
         return None
     sides = [arg for arg in expr.args if time in columns(arg)]
@@ -212,7 +214,8 @@ def _of_comparison(expr: Call, time: Column) -> tuple[Step, ...] | None:
 
 
 def _passing(side: Expr, time: Column, instants: Sequence[int]) -> tuple[Step, ...] | None:
-    """Where a sum of a time and constants passes some instants. A sum with months may pass them on any day."""
+    """Return the steps at which a sum of a time and constants passes instants. A sum with months may pass on any
+    day."""
     if all(_adds_fixed_units(part) for part in _calls(side)):
         moved = _shifted(side, time, _DAY, 0) or ()
         shift = sum(step.shift for step in moved if step.unit is not None)
@@ -235,7 +238,7 @@ def _calls(expr: Expr) -> Iterator[Call]:
 
 
 def _of_text(expr: Call, time: Column) -> tuple[Step, ...] | None:
-    """The first characters of a time as text: LEFT(CAST(ts AS TEXT), 7) changes every month."""
+    """Return the steps of a time's first characters as text: LEFT(CAST(ts AS TEXT), 7) changes every month."""
     unit = unit_of_text(expr)
     if unit is None:
         return None

@@ -1,4 +1,4 @@
-"""UNION ALL of people's rows."""
+"""UNION ALL of private rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpsql.sql.syntax.parse import span_of
 
 
 def branches_of(union: exp.Union) -> list[exp.Expr]:
-    """The queries of UNION ALL, those inside parentheses without a name too, in the order of the text."""
+    """Return the queries of UNION ALL, including those in unnamed parentheses, in text order."""
     branches: list[exp.Expr] = []
     pending: list[exp.Expr] = [union]
     while pending:
@@ -35,7 +35,8 @@ def branches_of(union: exp.Union) -> list[exp.Expr]:
 
 
 def union_of(whole: StatementState, node: exp.Union, relations: Sequence[PrivateRows]) -> PrivateRows:
-    """The rows of all branches, columns by their places. Raises SQLSyntaxError, TypeMismatch, UnsupportedSQL."""
+    """Return the rows of all branches, with columns matched by position. Raises SQLSyntaxError, TypeMismatch,
+    UnsupportedSQL."""
     names = [name for name, _ in relations[0].scope.starred]
     lists = [[expr for _, expr in each.scope.starred] for each in relations]
     for listed in lists:
@@ -111,7 +112,7 @@ def column_of_union(
     parts: Sequence[Expr],
     of: str = "the parts of UNION ALL",
 ) -> Column:
-    """A column of a union, by its name and place, of what it is in each branch. Raises TypeMismatch."""
+    """Return a union's column, by name and place, from its expression in each branch. Raises TypeMismatch."""
     name, place = named
     kinds = {part.type for part in parts if not _is_null(part)} or {Type.INTEGER}
     if kinds == {Type.INTEGER, Type.REAL}:
@@ -137,7 +138,7 @@ def _is_null(expr: Expr) -> bool:
 
 
 def typed(expr: Expr, kind: Type) -> Expr:
-    """NULL as a value of the column's type, and an integer beside larger numbers as its digits."""
+    """Convert NULL to the column's type, and an integer next to larger numbers to digits."""
     if _is_null(expr):
         return Literal(None, kind)
     digits = call(FUNCTIONS["integer_to_text"], expr) if kind is Type.TEXT and expr.type is Type.INTEGER else None

@@ -1,7 +1,7 @@
-"""Sub-queries that aggregate inside each privacy unit: SELECT pid, COUNT(*) AS n FROM t GROUP BY pid.
+"""Sub-queries that aggregate within each privacy unit: SELECT pid, COUNT(*) AS n FROM t GROUP BY pid.
 
-They are exact, for nothing is released: what comes out are rows of the same people, fewer of them. Likewise of public
-rows, where they are joined with others: what comes of SELECT DISTINCT region FROM states is public.
+They are exact, because nothing is released: the result is private rows of the same units, fewer of them. The same holds
+for public rows that are joined with others: the result of SELECT DISTINCT region FROM states is public.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _CALLS = (exp.AggFunc, exp.Filter, exp.WithinGroup, NamedArguments)
 
 
 class UnitSelect(SelectBinder):
-    """An aggregating sub-query over people's rows, as long as one of its keys says whose rows a group holds; or, where
-    it is `joined`, over public rows."""
+    """An aggregating sub-query over private rows with a key that determines the unit or, if `joined`, over public
+    rows."""
 
     def __init__(
         self,
@@ -70,35 +70,35 @@ class UnitSelect(SelectBinder):
         return kept_apart and (grouped or (distinct and not stars and not aggregates))
 
     def applies(self) -> bool:
-        """Whether a key determines the unit, if there are units."""
+        """Return whether a key determines the unit, if there are units."""
         if self.rows is None:
             return False
         return self.public or any(column in self.keys for _, column in self.rows.handles)
 
     @property
     def alone(self) -> bool:
-        """Whether the unit is itself the only key."""
+        """Return whether the unit is the only key."""
         assert self.rows is not None  # as in `relation`
         handles = self.rows.handles
         return list(self.keys) == [column for kind, column in handles if kind == OWN and column in self.keys][:1]
 
     @cached_property
     def numbered(self) -> NumberedRows:
-        """The windows that its aggregates are made of; most have none."""
+        """Return the windows for its aggregates; usually none."""
         from dpsql.sql.bind.ordered_unit_aggregates import NumberedRows  # as below
 
         return NumberedRows(self)
 
     @property
     def parts(self) -> tuple[Expr, ...]:
-        """What divides the rows of a unit into groups."""
+        """Return the expressions that divide a unit's rows into groups."""
         return () if self.alone else tuple(self.keys)
 
     def aggregate(self, node: exp.Expr) -> Expr | None:
         if not isinstance(node, _CALLS):  # most nodes are none
             return super().aggregate(node)
         from dpsql.sql.bind.ordered_unit_aggregates import (
-            person_aggregate,  # loaded with the first sub-query per person
+            person_aggregate,  # imported with the first such sub-query
         )
 
         made = person_aggregate(self, node)
@@ -106,7 +106,7 @@ class UnitSelect(SelectBinder):
 
     def relation(self) -> PrivateRows:
         rows = self.rows
-        assert rows is not None  # asked by `applies`
+        assert rows is not None  # `applies` checked this
         refuse_cutting(self.sql, self.select)
         self.bind_outputs(items_of(self.select))
         having = self.select.args.get("having")
@@ -133,8 +133,8 @@ class UnitSelect(SelectBinder):
         )
 
     def _check_distinct(self) -> None:
-        """DISTINCT removes nothing where all keys are shown: then no two rows are alike. Else it would make one row of
-        several groups."""
+        """Check DISTINCT: it removes nothing if all keys are selected, because rows then differ. Otherwise it would
+        merge several groups."""
         shown = {output.expr for output in self.outputs}
         if self.select.args.get("distinct") and not shown.issuperset(self.keys.values()):
             raise UnsupportedSQL(
@@ -145,7 +145,7 @@ class UnitSelect(SelectBinder):
             )
 
     def _most(self, source: Source) -> int | None:
-        """The most groups that public rows have: no more than combinations of keys, or than rows."""
+        """Return the maximum number of groups of public rows: the lesser of key combinations and rows."""
         assert self.rows is not None  # as above
         public, most = self.whole.public, self.rows.public_rows
         values = [None if public is None else public.of(source, key) for key in self.keys]
@@ -180,5 +180,5 @@ def _handles(pairs: frozenset[tuple[Kind, Expr]]) -> frozenset[Handle]:
 
 
 def _fact_of(each: Aggregation, known: Known) -> Fact:
-    """What is known of an aggregate of one group inside a unit, which has a row at least and may have any number."""
+    """Return the facts about an aggregate of one group within a unit, which has at least one row."""
     return each.kind.fact_of(Fact(nullable=False) if each.argument is None else fact(each.argument, known))

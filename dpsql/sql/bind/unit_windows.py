@@ -1,9 +1,9 @@
-"""Windows and QUALIFY beside the GROUP BY of a sub-query per person, which are over its groups.
+"""Windows and QUALIFY over the groups of a sub-query per privacy unit.
 
     SELECT customer, channel FROM orders GROUP BY customer, channel
     QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY COUNT(*) DESC) = 1
 
-is the same as the windows over a sub-query that groups, which are rules of their own each: nothing else is bound here.
+is the same as windows over a grouping sub-query. Both parts have their own rules, and nothing else is bound here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ def windows_over_unit(
     *,
     joined: bool,
 ) -> PrivateRows | None:
-    """The people's rows that a SELECT makes which groups by the unit, and has windows over its groups; None of a SELECT
-    whose windows, if there are any, are over single rows. people: the source, where the SELECT may keep people's rows.
-    Raises a QueryRefused."""
+    """Return the private rows of a SELECT that groups by the unit and has windows over its groups; None if its windows,
+    if any, are over single rows.
+
+    people: the source, if the SELECT may keep private rows. Raises a QueryRefused.
+    """
     over = None if people is None else _over_unit(whole, select, people, member, joined=joined)
     if over is None and (people is None or is_aggregating(select)):
         refuse_windows(select, whole.sql, source if isinstance(source, PrivateRows) else None)

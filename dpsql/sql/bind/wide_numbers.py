@@ -1,8 +1,7 @@
-"""Expressions over whole numbers that may have more than 64 bits, which are read as their digits (`ColumnSchema.wide`).
+"""Expressions over integers that may exceed 64 bits, which are read as digits (`ColumnSchema.wide`).
 
-Equality compares digits. Orders compare digits that are padded to one length, or doubles, where those are exact. What
-functions compute in doubles of integers without bounds they compute in doubles here, too. Everything else is refused:
-its result would not be exact.
+Equality compares digits. Orders compare digits padded to one length, or doubles where exact. Functions that use doubles
+for unbounded integers do so here too. Everything else is refused, because its result would not be exact.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ from dpsql.sql.bind.null_types import is_null
 
 
 class Binder(Protocol):
-    """What is asked here of the binder of scalar expressions."""
+    """The scalar binder as used here."""
 
     def typed(self, name: str, node: exp.Expr, args: list[Expr]) -> Expr: ...
     def span(self, node: exp.Expr) -> Span | None: ...
 
 
 _EXACT = 2**53
-"""Whole numbers up to it are doubles, and on the same side of them as their own doubles."""
+"""Integers up to this are doubles, and compare with wider numbers as those numbers' doubles do."""
 _MOST_DIVISOR = 2**31
 _CHUNK = 9
-"""Digits that are divided at a time: the products stay within 62 bits."""
+"""Digits divided at a time: the products stay within 62 bits."""
 _EMPTY = Literal("", Type.TEXT)
 
 
 def width(expr: Expr) -> int:
-    """The width of the digits that an expression is (`Fact.wide`); 0 of any other."""
+    """Return the width of an expression's digits (`Fact.wide`), or 0 for others."""
     if isinstance(expr, Call):
         return expr.held.wide
     return expr.fact.wide if isinstance(expr, Column | Slot) else 0
 
 
 class WideCall:
-    """One call of a function with digits among its arguments."""
+    """One function call with digits among its arguments."""
 
     def __init__(self, binder: Binder, name: str, node: exp.Expr, args: list[Expr]) -> None:
         self.binder, self.name, self.node, self.args = binder, name, node, args
 
     def bound(self) -> Expr:
-        """The typed expression. Raises TypeMismatch where it would not be exact."""
+        """Return the typed expression. Raises TypeMismatch if it would not be exact."""
         rule = _RULES.get(self.name)
         found = rule(self) if rule is not None else self._in_doubles()
         if found is None:
@@ -64,8 +63,7 @@ class WideCall:
         return refusal(expr, self.binder.span(self.node))
 
     def call(self, name: str, *args: Expr) -> Expr:
-        """A call of other expressions, which has no digits that are numbers among its arguments, or takes them as they
-        are."""
+        """Return a call whose arguments hold no numeric digits, or that accepts them unchanged."""
         return self.binder.typed(name, self.node, list(args))
 
     def as_written(self) -> Expr:
@@ -75,14 +73,14 @@ class WideCall:
         return self.call("text_to_double", expr) if width(expr) else expr
 
     def _in_doubles(self) -> Expr | None:
-        """Where the function computes in doubles of integers without bounds."""
+        """Return the call in doubles, if the function uses them for unbounded integers."""
         kinds = [Type.INTEGER if width(arg) else arg.type for arg in self.args]
         facts = [Fact() if width(arg) else unfiltered(arg) for arg in self.args]
         kind = FUNCTIONS[self.name].type_of(kinds, facts)
         return self.call(self.name, *map(self.double, self.args)) if kind is Type.REAL else None
 
     def digits(self, expr: Expr) -> Expr | None:
-        """A whole number as its digits; None for other values."""
+        """Return an integer as its digits, or None for other values."""
         if width(expr) or is_null(expr):
             return expr
         if isinstance(expr, Literal) and isinstance(expr.value, int) and expr.type is Type.INTEGER:
@@ -92,7 +90,7 @@ class WideCall:
         return self.call("integer_to_text", expr) if expr.type is Type.INTEGER else None
 
     def equal(self) -> Expr | None:
-        """A comparison for equality, with any number of values."""
+        """Return an equality comparison with any number of values."""
         digits = [self.digits(arg) for arg in self.args]
         found = [each for each in digits if each is not None]
         if len(found) == len(digits):
@@ -104,7 +102,7 @@ class WideCall:
         return self.call(self.name, *map(self.double, self.args)) if numeric else None
 
     def ordered(self) -> Expr | None:
-        """One of <, <=, > and >=."""
+        """Return one of <, <=, > and >=."""
         other = next((arg for arg in self.args if not width(arg)), None)
         small = isinstance(other, Literal) and isinstance(other.value, int) and abs(other.value) < _EXACT
         real = other is not None and other.type is Type.REAL
@@ -118,8 +116,8 @@ class WideCall:
         return self.call(self.name, *(self.padded(arg, each, most) for arg, each in pairs))
 
     def padded(self, number: Expr, digits: Expr | None, most: int) -> Expr:
-        """Digits in the order of their numbers; a negative number, which comes before all others, is the empty text."""
-        assert digits is not None  # as the caller saw
+        """Return digits that sort like their numbers; a negative number, which sorts first, is the empty text."""
+        assert digits is not None  # the caller checked this
         if isinstance(digits, Literal):
             text = str(digits.value)
             return digits if is_null(digits) else _EMPTY if text < "0" else Literal(text.rjust(most, "0"), Type.TEXT)
@@ -129,7 +127,7 @@ class WideCall:
         return self.call("case", self.call("lt", number, Literal(0, Type.INTEGER)), _EMPTY, padded)
 
     def chosen(self, places: Sequence[int]) -> Expr | None:
-        """A choice among values, which stand at these places."""
+        """Return a choice among the values at these positions."""
         args = list(self.args)
         for place in places:
             value = self.digits(args[place])
@@ -139,7 +137,7 @@ class WideCall:
         return self.call(self.name, *args)
 
     def remainder(self) -> Expr | None:
-        """h % c by some digits at a time, with the sign of h."""
+        """Return h % c, computed chunk by chunk, with the sign of h."""
         number, divisor = self.args
         if not width(number) or not isinstance(divisor, Literal) or not isinstance(divisor.value, int):
             return self._compared_as_doubles() if divisor.type is Type.REAL else None
@@ -162,13 +160,14 @@ class WideCall:
         return self.call("case", negative, self.call("negate", rest), rest)
 
     def _part(self, digits: Expr, *, nullable: bool) -> Expr:
-        """Some digits as a number; the text does not say how large it is, nor that it is one."""
+        """Return a chunk of digits as a number; the text type does not bound it or guarantee digits."""
         zero, most = Literal(0, Type.INTEGER), Literal(10**_CHUNK - 1, Type.INTEGER)
         part = self.call("clamp", self.call("text_to_bigint", digits), zero, most)
         return part if nullable else self.call("coalesce", part, zero)
 
     def clipped(self) -> Expr | None:
-        """CLAMP(h, lower, upper) with constants: its double is the same number once it is clipped to exact ones."""
+        """Return CLAMP(h, lower, upper) with constants: after clipping to exact bounds, the double is the same
+        number."""
         number, *ends = self.args
         if not width(number) or not all(isinstance(end, Literal) and end.type.numeric for end in ends):
             return None
@@ -179,7 +178,7 @@ class WideCall:
         return whole if unfiltered(number).nullable else self.call("coalesce", whole, ends[0])
 
     def unsigned(self) -> Expr | None:
-        """CAST(h AS UBIGINT): h itself where it has no sign and as many digits."""
+        """Return CAST(h AS UBIGINT): h itself if it has no sign and fits."""
         return self.args[0] if width(self.args[0]) == width_of("UBIGINT") else None
 
 
@@ -207,15 +206,15 @@ _COMPARISONS = frozenset({"eq", "ne", "in", "distinct", "not_distinct", "lt", "l
 
 
 def beyond_integers(name: str, args: list[Expr]) -> list[Expr]:
-    """The arguments of a comparison of integers, where constants of more than 64 bits have doubles that no integer has:
-    as a double the largest integer equals 2^63."""
+    """Return the arguments of an integer comparison with constants beyond 64 bits moved to doubles that no integer has:
+    as a double, the largest integer equals 2^63."""
     if name not in _COMPARISONS or {arg.type for arg in args if not isinstance(arg, Literal)} != {Type.INTEGER}:
         return args
     return [_further(arg) for arg in args]
 
 
 def _further(expr: Expr) -> Expr:
-    """A constant that rounds to an end of 64 bits as the double beyond it; any other expression as it is."""
+    """Move a constant that rounds to a 64-bit limit to the next double beyond it; other expressions stay."""
     value = expr.value if isinstance(expr, Literal) else None
     if not isinstance(value, WholeFloat) or abs(value) != 2.0**63:
         return expr
@@ -223,12 +222,12 @@ def _further(expr: Expr) -> Expr:
 
 
 def as_text(binder: Binder, node: exp.Expr, expr: Expr) -> Expr:
-    """Digits as a text like any other."""
+    """Return digits as an ordinary text."""
     return binder.typed("trim", node, [expr]) if width(expr) else expr
 
 
 def argument_of(binder: Binder, node: exp.Expr, kind: AggregateFunction, expr: Expr, *, exact: bool) -> Expr:
-    """What an aggregate reads: digits to count or to choose from, doubles for what bounds clip. exact: inside a unit,
+    """Return an aggregate's argument: digits to count or select from, doubles where bounds clip. exact: within a unit,
     without noise. Raises TypeMismatch."""
     if not width(expr) or kind.counts or kind.distinct:
         return expr
@@ -240,20 +239,20 @@ def argument_of(binder: Binder, node: exp.Expr, kind: AggregateFunction, expr: E
 
 
 def ordered_by(binder: Binder, node: exp.Expr, expr: Expr) -> Expr:
-    """What rows are ordered by. Raises TypeMismatch for digits that may have a sign."""
+    """Return an ordering key. Raises TypeMismatch for digits that may have a sign."""
     if width(expr) < 0:
         raise refusal(expr, binder.span(node))
     return WideCall(binder, "lpad", node, [expr]).padded(expr, expr, width(expr)) if width(expr) else expr
 
 
 def refuse(expr: Expr, span: Span | None) -> None:
-    """Raises TypeMismatch for digits."""
+    """Raise TypeMismatch for digits."""
     if width(expr):
         raise refusal(expr, span)
 
 
 def refusal(expr: Expr, span: Span | None) -> TypeMismatch:
-    """The advice is about the first column that is read."""
+    """Return the refusal, with advice about the first column read."""
     name = next((each.name for each in columns(expr) if each.fact.wide), str(expr))
     return TypeMismatch(
         f"{name}: the type that it is stored as has whole numbers of more than 64 bits, with which this cannot be "

@@ -1,4 +1,4 @@
-"""Frames of windows as they are written: ROWS and RANGE, by numbers of rows, by distances and by lengths of time."""
+"""Window frames as written: ROWS and RANGE, by rows, distances and lengths of time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_DAYS = 10_000_000
 
 
 def frame_of(sql: str, node: exp.Window, order: Sequence[WindowOrder], binder: ScalarBinder) -> Frame:
-    """The frame of a window; one that is not written goes from the first row to the current one's last peer, and over
-    the whole part where nothing orders it. Raises a QueryRefused."""
+    """Return the frame of a window. By default it runs from the first row to the current row's last peer, or over the
+    whole partition without an order. Raises a QueryRefused."""
     spec = node.args.get("spec")
     if spec is None:
         return Frame("range", None, 0) if order else WHOLE
@@ -42,8 +42,10 @@ def frame_of(sql: str, node: exp.Window, order: Sequence[WindowOrder], binder: S
 
 
 def within_reach(order: tuple[WindowOrder, ...], frame: Frame, fact_of: Facts) -> tuple[WindowOrder, ...]:
-    """The order of a frame. Whole numbers from which a frame by RANGE reaches further are held to +/- 2^62: an engine
-    that adds the distance to a larger one would fail, and one row would decide that."""
+    """Return the order of a frame, with integers clamped to +/- 2^62 if RANGE reaches further.
+
+    An engine that adds the distance to a larger one would fail, depending on one row.
+    """
     if frame.kind != "range" or not (frame.start or frame.end):
         return order
     (term,) = order
@@ -51,7 +53,7 @@ def within_reach(order: tuple[WindowOrder, ...], frame: Frame, fact_of: Facts) -
         return order
     ends = (Literal(-LARGEST_INTEGER, Type.INTEGER), Literal(LARGEST_INTEGER, Type.INTEGER))
     held = call(FUNCTIONS["clamp"], term.expr, *ends)
-    assert held is not None  # whole numbers have such limits
+    assert held is not None  # integers always have limits
     return (replace(term, expr=held),)
 
 
@@ -65,7 +67,7 @@ class _Ends:
         self.by_rows = by_rows
 
     def steps(self, value: object, side: object, *, first: bool) -> int | float | None:
-        """As `Frame` has them."""
+        """Return the end of a frame, as in `Frame`."""
         if value == "CURRENT ROW":
             return 0
         before = str(side).upper() == "PRECEDING"

@@ -1,4 +1,4 @@
-"""Windows where none can stand: what is said of them, and the form that is allowed."""
+"""Refusals of windows where none are allowed, with the allowed form."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NODES: dict[type[exp.Expr], str] = {
     exp.FirstValue: "FIRST_VALUE",
     exp.LastValue: "LAST_VALUE",
 }
-"""The parser's nodes of functions that are windowed alone; COUNT and the like are those of aggregates."""
+"""Parser nodes of window-only functions; COUNT and similar are aggregate nodes."""
 
 
 def window_refused(node: exp.Window, sql: str, people: PrivateRows | None, where: str) -> UnsupportedSQL:
-    """The refusal of a window at a place that has none: `where` it stands."""
+    """Return the refusal of a window at a place that allows none: `where` describes it."""
     return UnsupportedSQL(
         f"{called(node)} OVER (...): a window cannot stand {where}.",
         span=over(sql, node),
@@ -39,7 +39,7 @@ def window_refused(node: exp.Window, sql: str, people: PrivateRows | None, where
 
 
 def refuse_windows(select: exp.Select, sql: str, people: PrivateRows | None) -> None:
-    """Refuse what is windowed in a SELECT over an answer, outermost, or beside aggregates. Raises UnsupportedSQL."""
+    """Refuse windows in a SELECT over an answer, outermost, or next to aggregates. Raises UnsupportedSQL."""
     if select.args.get("qualify") is not None:
         word = re.search(r"\bQUALIFY\b", sql, re.IGNORECASE)
         raise UnsupportedSQL(
@@ -53,14 +53,14 @@ def refuse_windows(select: exp.Select, sql: str, people: PrivateRows | None) -> 
 
 
 def over(sql: str, node: exp.Window) -> Span | None:
-    """The word OVER of a window, or the window where it is not found."""
+    """Return the span of a window's OVER, or of the window if not found."""
     span, inner = span_of(sql, node), span_of(sql, node.this)
     word = re.compile(r"\bOVER\b", re.IGNORECASE).search(sql, 0 if inner is None else inner.end)
     return span if word is None or inner is None else Span(sql, word.start(), word.end() - 1)
 
 
 def called(node: exp.Window) -> str:
-    """The name of what is windowed."""
+    """Return the name of the windowed function."""
     inner = node.this
     while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup | NamedArguments):
         inner = inner.this
@@ -79,5 +79,5 @@ def _form(word: str, people: PrivateRows | None) -> str:
 
 
 def handle(rows: Rows) -> Column:
-    """The column to name: the unit itself, where it is there."""
+    """Return the column to suggest: the unit itself, if available."""
     return min(rows.handles, key=lambda each: (each[0] != OWN, str(each[1])))[1]

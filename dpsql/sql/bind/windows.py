@@ -1,7 +1,7 @@
-"""Window functions over people's rows: allowed where PARTITION BY says whose rows a window is of.
+"""Window functions over private rows: allowed if PARTITION BY determines the privacy unit.
 
-The engine puts the unit itself before what is written, so a row is given what follows from rows of its own unit alone.
-Of a window without the unit other people's rows would decide; it is refused, with the form that is allowed.
+The engine partitions by the unit first, so a row's result depends only on rows of its own unit. A window without the
+unit would depend on other units' rows. It is refused, with the allowed form.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MOST_WINDOWS = 100
 
 
 class WindowBinder:
-    """Binds the windows of one SELECT that keeps people's rows. `binder`: of what stands in them; `rows`: those that
-    WHERE leaves; `source`: these with what their sub-queries mark, asked when a window is made."""
+    """Binds the windows of one SELECT that keeps private rows. `binder`: for expressions inside them; `rows`: those
+    that WHERE keeps."""
 
     def __init__(
         self, whole: StatementState, select: exp.Select, people: PrivateRows, rows: Rows, binder: AggregateBinder
@@ -47,7 +47,7 @@ class WindowBinder:
         self.binder = binder
         self.inside = False
         self._steps: Literal | None = None
-        """Of the call that is being bound: how many of its steps make 1."""
+        """For the current call: the number of its steps in 1."""
         self.calls: dict[WindowCall, Column] = {}
         self._taken: set[str] = set()
         self._place = ""
@@ -55,7 +55,7 @@ class WindowBinder:
         self._named = {each.name.casefold(): each for each in select.args.get("windows") or []}
 
     def value(self, node: exp.Window, alias: str = "") -> Expr:
-        """What a window gives a row: a column, the same one for the same words, or the real of its steps. Raises a
+        """Return a window's value in a row: a column, the same for equal calls, or the real for its steps. Raises a
         QueryRefused."""
         if self.inside:
             raise SQLSyntaxError(
@@ -79,12 +79,12 @@ class WindowBinder:
         return column if self._steps is None else of_steps(self.binder.inner, column, self._steps, node)
 
     def over(self, source: Source) -> Source:
-        """The rows with the columns of all windows."""
+        """Return the rows with the columns of all windows."""
         return Windows(source, tuple(self.calls), tuple(self.calls.values())) if self.calls else source
 
     @property
     def names(self) -> frozenset[str]:
-        """The places in the query that are made here."""
+        """Return the places in the query created here."""
         return frozenset({self._place} - {""})
 
     # One call.
@@ -133,7 +133,7 @@ class WindowBinder:
         return argument
 
     def _resolved(self, node: exp.Window) -> exp.Window:
-        """The window with what WINDOW says of its name."""
+        """Return the window with the named WINDOW definition applied."""
         name = node.args.get("alias")
         if name is None:
             return node
@@ -190,7 +190,7 @@ class WindowBinder:
         return WindowCall(function, argument, partition, () if frame == WHOLE else order, frame)
 
     def _aggregated(self, function: WindowFunction, call: WrittenAggregate, argument: Expr) -> Expr:
-        """What is aggregated: reals are added in whole steps. The largest text is nobody's number."""
+        """Return the aggregated value: reals are added in integer steps. Refuses MIN and MAX of texts."""
         if function.name in ("SUM", "AVG") and argument.type is Type.REAL:
             held = fact(argument, self._known)
             self._steps = steps_in_one(function.name, argument, held, span_of(self.sql, call.node))
@@ -202,7 +202,7 @@ class WindowBinder:
     # Its clauses.
 
     def _partition(self, node: exp.Window) -> tuple[Expr, ...]:
-        """What is written beside the unit. Raises UnsupportedSQL where nothing says whose rows a window is of."""
+        """Return the partition besides the unit. Raises UnsupportedSQL if nothing determines the window's unit."""
         word, span = called(node), over(self.sql, node)
         if self.rows.public:
             raise UnsupportedSQL(
@@ -232,7 +232,7 @@ class WindowBinder:
         return tuple(dict.fromkeys(each for each in bound if each not in own))
 
     def _is_unit(self, kind: Kind) -> bool:
-        """Whether a handle's value is the unit itself: its column, or a key that leads to it in one step."""
+        """Return whether a handle's value is the unit itself: its column, or a key one step from it."""
         table = self.whole.tables.get(kind[0])
         unit = None if table is None else table.unit
         return kind == OWN or (unit is not None and not unit.steps and unit.column == kind[1])
@@ -264,7 +264,7 @@ class WindowBinder:
         return value
 
     def _default(self, node: exp.Expr, argument: Expr) -> Expr | None:
-        """The default of LAG and LEAD, of the argument's type; None where it is NULL."""
+        """Return the default of LAG and LEAD, in the argument's type; None if it is NULL."""
         given = node.args.get("default")
         if given is None:
             return None
@@ -285,5 +285,5 @@ class WindowBinder:
 
 
 def _other_way(function: WindowFunction, number: int) -> tuple[WindowFunction, int]:
-    """LAG and LEAD by a number of rows below 0: so many the other way."""
+    """Reverse LAG and LEAD with a negative number of rows."""
     return (function, number) if number >= 0 else (WINDOWS["LEAD" if function.name == "LAG" else "LAG"], -number)

@@ -27,7 +27,7 @@ def _is_one_row(tree: exp.Expr) -> bool:
 
 
 def _keeps_order(tree: exp.Expr, releases: Sequence[ReleasePlan], listed: Sequence[Listed]) -> bool:
-    """Return whether a query keeps an inner order: only projections and filters do."""
+    """Return whether only projections and filters stand above an order."""
     while isinstance(tree, exp.Select) and only_filters(tree):
         source = tree.args["from_"].this
         if isinstance(source, exp.Table):
