@@ -1,1 +1,1 @@
-"""Rewrite pass: syntactic sugar as plain SQL, one rule a module."""
+"""Rewrite pass: expand syntactic sugar into plain SQL, one rule per module."""

@@ -1,9 +1,9 @@
-"""DATE_SUB and AGE: completed units between two times, put together of what the language has.
+"""DATE_SUB and AGE: completed units between two times, composed of existing functions.
 
-DATE_SUB('year', a, b) counts the years that are completed at b, where DATE_DIFF counts borders of years: a birthday
-that is still to come in b's year is not completed. A month that is too short for a's day is completed on its last day.
-AGE(b, a) takes the same apart into months, days and a time of day; there such a month is not completed. Both are
-DuckDB's, with a sign where b comes before a.
+DATE_SUB('year', a, b) counts the years completed at b, where DATE_DIFF counts year boundaries: a birthday that is still
+to come in b's year is not counted. A month too short for a's day is completed on its last day. AGE(b, a) splits the
+same time into months, days and a time of day; there such a month is not completed. Both follow DuckDB, and are negative
+if b comes before a.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIME_OF_DAY = {
     "millisecond": (1_000, 60_000),
     "microsecond": (1, 60_000_000),
 }
-"""The length of a part of an interval's time, and how many there are before it starts again."""
+"""The length of a part of an interval's time, and the number of parts before it wraps around."""
 _AGE_HINT = (
     "Write EXTRACT(year FROM AGE(b, a)), or DATE_SUB('year', a, b): both count completed years. "
     "DATE_DIFF counts borders."
@@ -36,7 +36,7 @@ _AGE_HINT = (
 
 
 class _Builder:
-    """Calls of the language's functions, at one node of the text."""
+    """Builds function calls at one node of the text."""
 
     def __init__(self, binder: ScalarBinder, node: exp.Expr) -> None:
         self.binder = binder
@@ -52,12 +52,12 @@ class _Builder:
         return self.binder.as_time(self.node, value, Type.TIMESTAMP)
 
     def signed(self, start: Expr, end: Expr, forward: Expr, backward: Expr) -> Expr:
-        """A number of `forward`, or the negative of `backward` where the end comes first."""
+        """Return `forward`, or the negative of `backward` if the end comes first."""
         return self("case", self("ge", end, start), forward, self("negate", backward))
 
 
 def date_sub(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """DATE_SUB('year', a, b): the units that are completed at b."""
+    """Bind DATE_SUB('year', a, b): the units completed at b."""
     word = node.expressions[0] if len(node.expressions) == 3 else None
     unit = UNITS.get(str(word.this).upper()) if isinstance(word, exp.Literal) and word.is_string else None
     if unit is None:
@@ -76,14 +76,14 @@ def date_sub(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def _completed_months(build: _Builder, first: Expr, second: Expr) -> Expr:
-    """Of a first time that is not later."""
+    """Return the completed months from a first time that is not later."""
     borders = build("diff_month", first, second)
     early = build("gt", build("add_month", first, borders), second)
     return build("subtract", borders, build("to_integer", early))
 
 
 def part_of_age(binder: ScalarBinder, part: str, age: exp.Expr, bind: Bind) -> Expr:
-    """EXTRACT(part FROM AGE(b, a))."""
+    """Bind EXTRACT(part FROM AGE(b, a))."""
     build = _Builder(binder, age)
     start, end = _times_of_age(build, age, bind)
     months, rest = _age(build, start, end)
@@ -108,8 +108,10 @@ def part_of_age(binder: ScalarBinder, part: str, age: exp.Expr, bind: Bind) -> E
 
 
 def compared_age(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """AGE(b, a) beside an INTERVAL: in microseconds, of which a month has 30 days, as DuckDB compares intervals.
-    Elsewhere its months, days and time would have to become one number: UnsupportedSQL."""
+    """Bind AGE(b, a) compared with an INTERVAL, in microseconds with 30-day months, as DuckDB compares intervals.
+
+    Raises UnsupportedSQL elsewhere: its months, days and time would have to become one number.
+    """
     build = _Builder(binder, node)
     times = _times_of_age(build, node, bind)
     if not beside_interval(node):
@@ -134,15 +136,15 @@ def _times_of_age(build: _Builder, node: exp.Expr, bind: Bind) -> tuple[Expr, Ex
 
 
 def _age(build: _Builder, start: Expr, end: Expr) -> tuple[Expr, Expr]:
-    """The months between two times, and the days and the time beside them in microseconds."""
+    """Return the months between two times, and the remaining days and time in microseconds."""
     forward, backward = _months_and_rest(build, start, end), _months_and_rest(build, end, start)
     months, rest = (build.signed(start, end, *both) for both in zip(forward, backward, strict=True))
     return months, rest
 
 
 def _months_and_rest(build: _Builder, first: Expr, second: Expr) -> tuple[Expr, Expr]:
-    """Of a first time that is not later. Where the second lies earlier in its month, the rest is counted from the first
-    one's day to the end of its month, and on."""
+    """Do the same for a first time that is not later. If the second is earlier in its month, the rest counts from the
+    first one's day to the end of its month, and on."""
     month = build("trunc_month", first)
     later = build("microseconds_between", second, build("trunc_month", second))
     apart = build("subtract", later, build("microseconds_between", first, month))

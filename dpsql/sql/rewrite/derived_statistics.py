@@ -1,8 +1,8 @@
-"""Statistics that are made of others: SKEWNESS and KURTOSIS of sums of powers, GEOMEAN of an average of logarithms,
+"""Statistics composed of other aggregates: SKEWNESS and KURTOSIS of power sums, GEOMEAN of an average of logarithms,
 HISTOGRAM of counts, APPROX_QUANTILES of quantiles.
 
-Each is an expression over aggregates that are released as all others are: sums of powers are coordinates of the query's
-one vector of noise, counts of values exclude each other. So no rule of privacy knows of them.
+Each is an expression over ordinarily released aggregates: power sums are coordinates of the query's single noise
+vector, and counts of values are disjoint. So they need no privacy rules of their own.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import NO_FUNCTIONS
 
 MOST_VALUES = 99
-"""Of a HISTOGRAM: so many counts and no more stand in one query, with one to spare."""
+"""Maximum number of HISTOGRAM counts: a query's limit, with one to spare."""
 MOST_PIECES = 50
-"""Of APPROX_QUANTILES."""
+"""Maximum for APPROX_QUANTILES."""
 
 
 class Composer(Protocol):
-    """What binds the SELECT that such a statistic stands in."""
+    """The binder of the SELECT that contains such a statistic."""
 
     sql: str
     inner: ScalarBinder
     outer: ScalarBinder
 
     def condition(self, expr: Expr, node: exp.Expr, clause: str) -> Expr:
-        """The expression, which has to be a condition."""
+        """Return the expression, which must be a condition."""
 
     def slot_of(self, aggregation: Aggregation, node: exp.Expr) -> Slot:
-        """The slot of an aggregate."""
+        """Return the slot of an aggregate."""
 
     def known(self, expr: Expr) -> Fact:
-        """What declarations and conditions say of an expression over rows."""
+        """Return the facts about an expression over rows, from declarations and conditions."""
 
     def public_values_of(self, expr: Expr) -> Domain | None:
-        """The public list of its values, if there is one."""
+        """Return the public list of its values, if there is one."""
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call: its node, its name, its arguments, and the condition of its FILTER."""
+    """One call: its node, name, arguments, and FILTER condition."""
 
     node: exp.Expr
     name: str
@@ -65,12 +65,12 @@ class _Call:
 
 
 def composed(binder: Composer, node: exp.Expr) -> Expr:
-    """The expression that a statistic is. Raises a QueryRefused."""
+    """Return a statistic as an expression. Raises a QueryRefused."""
     inner = node.this if isinstance(node, exp.Filter) else node
     named = isinstance(inner, NamedArguments)
     inner = inner.this if named else inner
     name = name_of_composed(inner)
-    assert name is not None  # the caller asks of no other
+    assert name is not None  # guaranteed by the caller
     if named:
         raise UnsupportedSQL(
             f"{name_of(inner, binder.sql)} has no named arguments here.",
@@ -91,7 +91,7 @@ def composed(binder: Composer, node: exp.Expr) -> Expr:
 
 
 def _value(binder: Composer, call: _Call) -> Expr:
-    """The argument, NULL where the FILTER is not true."""
+    """Return the argument, NULL where FILTER is not true."""
     value = binder.inner.bind(call.args[0])
     if call.where is None:
         return value
@@ -137,12 +137,13 @@ def _constant(value: Expr | float) -> Expr:
 
 
 def _moments(binder: Composer, call: _Call) -> Expr:
-    """SKEWNESS, KURTOSIS and KURTOSIS_POP as DuckDB has them, of sums of the first three or four powers of
-    u, the value from -1 to 1 between the ends of its range.
+    """Bind SKEWNESS, KURTOSIS and KURTOSIS_POP as in DuckDB, from sums of the first three or four powers of u, the
+    value scaled from its range to -1..1.
 
-    NULL where the noisy count of rows is below 3 (KURTOSIS: 4, KURTOSIS_POP: 1), or the noisy variance not above 0.
-    Held where they can lie: with n rows the population's skewness has a square below n, and its kurtosis is from 1 to n
-    (Pearson 1916; Wilkins 1944)."""
+    NULL if the noisy row count is below 3 (KURTOSIS: 4, KURTOSIS_POP: 1), or the noisy variance is not above 0. Clipped
+    to the possible values: with n rows the population's squared skewness is below n, and its kurtosis from 1 to n
+    (Pearson 1916; Wilkins 1944).
+    """
     value = _value(binder, call)
     if not value.type.numeric and value.type is not Type.BOOLEAN:
         raise TypeMismatch(f"{call.name} wants numbers, got {value.type}.", span=span_of(binder.sql, call.args[0]))
@@ -152,7 +153,7 @@ def _moments(binder: Composer, call: _Call) -> Expr:
     powers = [unit]
     for _ in range(2 if call.name == "SKEWNESS" else 3):
         powers.append(binder.inner.apply("multiply", call.node, [powers[-1], unit]))
-    powers[1::2] = [binder.inner.apply("abs", call.node, [each]) for each in powers[1::2]]  # so that none is below 0
+    powers[1::2] = [binder.inner.apply("abs", call.node, [each]) for each in powers[1::2]]  # so that none is negative
     count = _aggregate(binder, call, "COUNT", value)
     of = _Formula(binder.outer, call.node)
     a, b, c, *d = [of.of("divide", _aggregate(binder, call, "SUM", each), count) for each in powers]
@@ -180,7 +181,7 @@ def _where(of: _Formula, count: Expr, variance: Expr, least: int, value: Expr) -
 
 
 def _scaled(binder: Composer, call: _Call, value: Expr) -> Expr:
-    """The value from -1 to 1 between the ends of its range. Raises MissingBounds."""
+    """Scale the value from its range to -1..1. Raises MissingBounds."""
     known = binder.known(value)
     if not known.limited:
         raise MissingBounds(
@@ -196,7 +197,7 @@ def _scaled(binder: Composer, call: _Call, value: Expr) -> Expr:
 
 
 def _geometric_mean(binder: Composer, call: _Call) -> Expr:
-    """EXP(AVG(LN(x)))."""
+    """Bind GEOMEAN(x) as EXP(AVG(LN(x)))."""
     value = binder.inner.apply("ln", call.node, [binder.inner.bind(call.args[0])])
     if call.where is not None:
         condition = binder.condition(binder.inner.bind(call.where), call.where, "FILTER")
@@ -205,7 +206,7 @@ def _geometric_mean(binder: Composer, call: _Call) -> Expr:
 
 
 def _histogram(binder: Composer, call: _Call) -> Expr:
-    """Every public value with its count, as an object of JSON."""
+    """Bind HISTOGRAM: every public value with its count, as a JSON object."""
     value = _value(binder, call)
     listed = binder.public_values_of(binder.inner.bind(call.args[0]))
     values = [each for each in listed or () if each is not None]
@@ -231,7 +232,8 @@ def _histogram(binder: Composer, call: _Call) -> Expr:
 
 
 def _quantiles(binder: Composer, call: _Call) -> Expr:
-    """The least value, those that part the rows into so many equal pieces, and the largest, as a list of JSON."""
+    """Bind APPROX_QUANTILES: minimum, the quantiles that divide the rows into equal parts, and maximum, as a JSON
+    list."""
     value, written = _value(binder, call), binder.inner.bind(call.args[1])
     pieces = written.value if isinstance(written, Literal) and written.type is Type.INTEGER else None
     if not isinstance(pieces, int) or not 1 <= pieces <= MOST_PIECES:
@@ -245,7 +247,7 @@ def _quantiles(binder: Composer, call: _Call) -> Expr:
 
 
 def _quantile_list(binder: Composer, call: _Call) -> Expr:
-    """QUANTILE_CONT(x, [0.25, 0.5]): the quantiles, as a list of JSON."""
+    """Bind QUANTILE_CONT(x, [0.25, 0.5]) as a JSON list."""
     written = listed(call.node) or []
     wanted = [Fraction(str(each.this)) for each in written if isinstance(each, exp.Literal) and each.is_number]
     if len(wanted) < len(written) or not 1 <= len(wanted) <= MOST_PIECES or not all(0 <= each <= 1 for each in wanted):
@@ -271,7 +273,7 @@ def _listed_quantiles(binder: Composer, call: _Call, value: Expr, wanted: Sequen
 
 
 def _mad(binder: Composer, call: _Call) -> Expr:
-    """MAD is two releases (`mads`), where a statement may have several."""
+    """Refuse MAD, which takes two releases (`median_absolute_deviation`), where it is not supported."""
     raise UnsupportedSQL(NO_FUNCTIONS["MAD"], span=span_of(binder.sql, call.node))
 
 

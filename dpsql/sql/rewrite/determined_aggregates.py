@@ -1,10 +1,9 @@
-"""Aggregates of a public table's column that the keys of GROUP BY determine: ANY_VALUE, MIN, MAX, AVG, MEDIAN, MODE and
-SUM(DISTINCT) of it are the column itself, and it is one key more. SUM is the column times the number of rows.
+"""Aggregates of a public column that the GROUP BY keys determine: ANY_VALUE, MIN, MAX, AVG, MEDIAN, MODE and
+SUM(DISTINCT) are the column itself, which becomes another key. SUM is the column times the number of rows.
 
-The groups stay what they were: rows that are equal in the key of a public row are equal in all of its columns. So the
-value is exact and free, and is shown for every public group, whether or not there are rows in it, with a FILTER or
-without one: no private row decides whether it is there. Where the keys determine terms of the FILTER
-too and these do not hold, the value is NULL.
+The groups stay the same: rows with the same key of a public row agree in all of its columns. So the value is exact and
+free. It is shown for every public group, even without rows, and with or without FILTER: no private row decides whether
+it is there. If the keys also determine terms of the FILTER and these do not hold, the value is NULL.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from dpsql.sql.syntax.parse import Statement, span_of
 from dpsql.sql.syntax.refusals import NAMED
 
 ANY_VALUE = "any_value"
-"""In the meta data of a MODE: it is written as ANY_VALUE, and its columns have to be public."""
+"""Metadata key for a MODE written as ANY_VALUE, whose columns must be public."""
 
 Place = tuple[str, str]
-"""A table's alias and a column's name, folded."""
+"""A table alias and a column name, folded."""
 
 
 def with_fixed_values(statement: Statement, tree: exp.Query, catalog: Catalog) -> None:
-    """Put columns in the place of such calls, in the tree itself. Raises UnsupportedSQL for every other ANY_VALUE."""
+    """Replace such calls with columns, in place. Raises UnsupportedSQL for every other ANY_VALUE."""
     common = {each.alias.casefold() for each in tree.find_all(exp.CTE)}
     for select in list(tree.find_all(exp.Select)):
         if isinstance(select.args.get("group"), exp.Group) and not catalog.any_name:
@@ -66,7 +65,7 @@ class _GroupedSelect:
         self.equal = list(self._equalities(joins))
 
     def _equalities(self, joins: list[exp.Join]) -> Iterator[tuple[Place, Place]]:
-        """Columns that inner joins make equal."""
+        """Yield pairs of columns that inner joins equate."""
         seen = [next(iter(self.tables), "")]
         for join in joins:
             name = join.this.alias_or_name.casefold()
@@ -82,7 +81,7 @@ class _GroupedSelect:
             seen.append(name)
 
     def _place(self, node: object) -> Place | None:
-        """Which table's column a node is; None where that is not sure."""
+        """Return the table and column of a node, or None if uncertain."""
         if not isinstance(node, exp.Column):
             return None
         name, table = node.name.casefold(), node.table.casefold()
@@ -93,12 +92,12 @@ class _GroupedSelect:
         return (owners[0], name) if owners and common and self.known else None
 
     def replace(self) -> None:
-        """Put columns in the place of calls, and these into GROUP BY."""
+        """Replace calls with columns, and add these to GROUP BY."""
         group, calls = self.select.args["group"], list(self._calls())
         if self.known and all(each.public for each in self.tables.values()):
-            # An answer of public tables is exact as it is, and keeps its key: each further key column would hide it.
+            # An answer from public tables is exact already, and more key columns would hide its unique key.
             calls = [(call, columns) for call, columns in calls if isinstance(call, exp.AnyValue)]
-        several = any(isinstance(each, SEVERAL) for each in group.expressions)  # sql.keyed_values has those
+        several = any(isinstance(each, SEVERAL) for each in group.expressions)  # `looked_up_aggregates` handles these
         if not calls or several or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "all")):
             return
         keys = self._keys(group)
@@ -109,8 +108,10 @@ class _GroupedSelect:
         group.set("expressions", [*group.expressions, *(each for place, each in added.items() if place not in keys)])
 
     def with_mode(self, call: exp.Expr) -> bool:
-        """Replace an ANY_VALUE of public columns by MODE, and say whether it could be: MODE selects privately among the
-        values of these columns, unless the binder finds that the keys determine the value."""
+        """Replace ANY_VALUE of public columns with MODE, and return whether that was possible.
+
+        MODE selects privately from the columns' values, unless the binder finds that the keys determine the value.
+        """
         operand = _operand(call)
         columns = None if operand is None else self._columns(operand)
         public = columns and all(self.tables[alias].public for alias, _ in columns)
@@ -125,13 +126,13 @@ class _GroupedSelect:
     def _replace_by_mode(self, call: exp.Expr, operand: exp.Expr) -> None:
         inner = call.parent if isinstance(call.parent, exp.IgnoreNulls) else call
         mode = exp.Mode(this=operand.copy())
-        mode.meta.update(call.meta)  # messages name it as it is written
+        mode.meta.update(call.meta)  # messages use the written name
         aliased = _whole(call) is inner and inner.parent is self.select
         inner.replace(exp.alias_(mode, exp.to_identifier(said(call), quoted=True)) if aliased else mode)
 
     def leave_to_binder(self, call: exp.Expr) -> bool:
-        """Replace an ANY_VALUE of columns of sub-queries by a marked MODE, and return whether it could be. The binder
-        knows whether these columns are public: it refuses the others."""
+        """Replace ANY_VALUE of sub-query columns with a marked MODE, and return whether that was possible. The binder
+        knows whether these columns are public, and refuses others."""
         operand = _operand(call)
         elsewhere = call.find_ancestor(exp.Where, exp.Group, exp.Join, exp.Select) is not self.select
         if operand is None or self.known or not self.select.args.get("group") or elsewhere or _is_inside_another(call):
@@ -141,7 +142,7 @@ class _GroupedSelect:
         return True
 
     def without_key(self, call: exp.Expr) -> str | None:
-        """What to declare, where a call reads one public table that is joined, and no unique key of it is declared."""
+        """Return what to declare, if a call reads one joined public table without a declared unique key."""
         operand = _operand(call)
         if operand is None:
             return None
@@ -163,11 +164,11 @@ class _GroupedSelect:
     def _replace_call(
         self, call: exp.Expr, columns: Mapping[Place, exp.Column], keys: set[Place]
     ) -> dict[Place, exp.Expr]:
-        """Put the value in the place of one call; the columns that the value reads."""
+        """Replace one call with its value, and return the columns that the value reads."""
         whole, terms = _whole(call), self._fixed_terms(call, keys)
         read = [columns, *(self._columns(each) or {} for each in terms)]
         value = self._value(call, columns)
-        if terms and not isinstance(call, exp.Sum):  # no row of a group in which they do not hold
+        if terms and not isinstance(call, exp.Sum):  # false for every row of the group
             value = exp.Paren(this=exp.Case(ifs=[exp.If(this=exp.and_(*terms), true=value)]))
         if whole.parent is self.select:
             value = exp.alias_(value, exp.to_identifier(said(call), quoted=True))
@@ -175,7 +176,7 @@ class _GroupedSelect:
         return {place: column.copy() for each in read for place, column in each.items()}
 
     def _fixed_terms(self, call: exp.Expr, keys: set[Place]) -> list[exp.Expr]:
-        """Terms of a FILTER that are the same for all rows of a group."""
+        """Return the FILTER terms that are constant within a group."""
         whole = _whole(call)
         condition = whole.expression.this if isinstance(whole, exp.Filter) else None
         terms = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
@@ -185,7 +186,7 @@ class _GroupedSelect:
         ]
 
     def _value(self, call: exp.Expr, columns: Mapping[Place, exp.Column]) -> exp.Expr:
-        """What a call is of rows with one value: that, or for a SUM as often as there are rows."""
+        """Return a call over equal values: the value or, for SUM, the value times the number of rows."""
         operand = _operand(call)
         assert operand is not None  # it has columns
         value = operand.copy()
@@ -206,7 +207,7 @@ class _GroupedSelect:
         return exp.Paren(this=exp.Mul(this=rows, expression=value))
 
     def _calls(self) -> Iterator[tuple[exp.Expr, dict[Place, exp.Column]]]:
-        """Aggregates of public columns, with these; a FILTER of theirs is a condition over columns that there are."""
+        """Yield aggregates of public columns, with these columns. A FILTER must be a condition over known columns."""
         for part in (*self.select.expressions, self.select.args.get("having"), self.select.args.get("order")):
             for node in [] if part is None else list(part.walk(prune=lambda each: isinstance(each, exp.Query))):
                 if not _may_be_fixed(node) or _is_inside_another(node):
@@ -216,7 +217,8 @@ class _GroupedSelect:
                     yield node, columns
 
     def _columns(self, node: exp.Expr | None) -> dict[Place, exp.Column] | None:
-        """The columns of an expression; None where one is not known, it reads something else, or there is none."""
+        """Return the columns of an expression; None if it is missing, reads something else, or has an unknown
+        column."""
         if node is None or any(isinstance(each, exp.Query | exp.AggFunc | exp.Window) for each in node.walk()):
             return None
         places = [(self._place(each), each) for each in node.find_all(exp.Column)]
@@ -230,7 +232,7 @@ class _GroupedSelect:
         return columns is not None and isinstance(node.unnest(), exp.Predicate | exp.Connector | exp.Not)
 
     def _keys(self, group: exp.Group) -> set[Place]:
-        """The columns that the groups are told by, and those that are equal to them."""
+        """Return the grouping columns, and those equal to them."""
         items = self.select.expressions
         keys: set[Place] = set()
         for key in group.expressions:
@@ -241,7 +243,7 @@ class _GroupedSelect:
         return keys
 
     def _is_fixed(self, place: Place, keys: set[Place]) -> bool:
-        """Whether the keys hold one that is the public row's own, and never NULL there."""
+        """Return whether the keys contain a unique key of the public row that is never NULL there."""
         alias, schema = place[0], self.tables[place[0]]
         joined = self._joined()
         return schema.public and any(
@@ -255,7 +257,7 @@ class _GroupedSelect:
 
 
 _FIXED = (exp.AnyValue, exp.Max, exp.Min, exp.Avg, exp.Median, exp.Mode)
-"""Aggregates that are the value itself, of rows with one value."""
+"""Aggregates of equal values that are the value itself."""
 
 
 def _may_be_fixed(node: exp.Expr) -> bool:
@@ -265,26 +267,26 @@ def _may_be_fixed(node: exp.Expr) -> bool:
 
 
 def _operand(call: exp.Expr) -> exp.Expr | None:
-    """The operand of a call, inside DISTINCT; None for `MODE()`."""
+    """Return the operand of a call, inside DISTINCT, or None for `MODE()`."""
     operand: exp.Expr | None = call.this.expressions[0] if isinstance(call.this, exp.Distinct) else call.this
     return operand
 
 
 def _common_names(joins: list[exp.Join]) -> frozenset[str]:
-    """The names of USING, if no join keeps the rows of its right side: then a bare name is the left one's."""
+    """Return the names of USING, if no join keeps unmatched right rows: a bare name is then the left column."""
     if any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in joins):
         return frozenset()
     return frozenset(each.name.casefold() for join in joins for each in join.args.get("using") or [])
 
 
 def _whole(call: exp.Expr) -> exp.Expr:
-    """The call as the parser has it: without NULLs, which it says of every ANY_VALUE, and with its FILTER."""
+    """Return the call with its FILTER and the IGNORE NULLS that the parser adds to every ANY_VALUE."""
     whole = call.parent if isinstance(call.parent, exp.IgnoreNulls) else call
     return whole.parent if isinstance(whole.parent, exp.Filter) and whole.arg_key == "this" else whole
 
 
 def _is_inside_another(call: exp.Expr) -> bool:
-    """Whether it stands in an aggregate or a window."""
+    """Return whether a call stands inside an aggregate or window."""
     above = _whole(call).parent
     while above is not None and not isinstance(above, exp.Query):
         if isinstance(above, exp.AggFunc | exp.Window | exp.Filter):
@@ -294,7 +296,7 @@ def _is_inside_another(call: exp.Expr) -> bool:
 
 
 def _item(key: exp.Expr, items: list[exp.Expr]) -> exp.Expr | None:
-    """The item of the SELECT list that a key is the place or the alias of."""
+    """Return the SELECT item that a key names by position or alias."""
     if isinstance(key, exp.Literal) and str(key.this).isdecimal() and 1 <= int(str(key.this)) <= len(items):
         return items[int(str(key.this)) - 1].unalias()
     named = [each for each in items if isinstance(each, exp.Alias) and each.alias.casefold() == key.name.casefold()]

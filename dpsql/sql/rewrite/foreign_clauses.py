@@ -1,9 +1,8 @@
-"""Words that other engines' texts bring along, said in the language's own: GROUP BY ALL as its keys, `= ANY([...])` as
-IN, SEMI JOIN as EXISTS, FETCH FIRST as LIMIT, tables in parentheses as the tables.
+"""Rewrite clauses of other engines in dpsql's language: GROUP BY ALL as its keys, `= ANY([...])` as IN, SEMI JOIN as
+EXISTS, FETCH FIRST as LIMIT, parenthesized tables as the tables.
 
-Each is a rewriting of the parser's tree that keeps its meaning for all rows, done before anything is bound: what comes
-out is bound by the rules that hold for everything else. What is not understood here stays as it is, and is refused by
-the allow-list by its own name.
+Each rule rewrites the parser's tree before binding and keeps its meaning for all rows, so the result is bound by the
+ordinary rules. Clauses that no rule recognizes stay, and the allow-list refuses them by name.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ONE = exp.Literal.number(1)
 
 
 def plainly(statement: Statement, catalog: Catalog) -> Statement:
-    """The statement in the language's own words. Raises UnsupportedSQL."""
+    """Return the statement in dpsql's language. Raises UnsupportedSQL."""
     tells = ((_TELLS.get(type(node)), node) for node in statement.select.walk())
     joins_public = _joins_public(statement, catalog)
     if not joins_public and not any(tell is not None and tell(node) for tell, node in tells):
@@ -45,52 +44,55 @@ def plainly(statement: Statement, catalog: Catalog) -> Statement:
             if instead is not None and instead is not node:
                 node.replace(instead)
     if joins_public or select.find(exp.AnyValue) is not None:
-        from dpsql.sql.rewrite.determined_aggregates import with_fixed_values  # most texts have none
+        from dpsql.sql.rewrite.determined_aggregates import with_fixed_values  # imported only when needed
 
         with_fixed_values(statement, select, catalog)
     return replace(statement, select=select)
 
 
 def _joins_public(statement: Statement, catalog: Catalog) -> bool:
-    """Whether a text may group a join by the key of a public table."""
+    """Return whether a text may group a join by the key of a public table."""
     keyed = any(schema.public and schema.unique for schema in catalog.tables.values())
     return keyed and statement.select.find(exp.Join) is not None and statement.select.find(exp.Group) is not None
 
 
 def settled(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
-    """The statement in the language's own words, with its options in numbers and its constants in tables, and the
-    catalog with these. used: gets the names of parameters. Raises a QueryRefused."""
+    """Return the statement in dpsql's language, with evaluated options and constant tables, and the catalog with these
+    tables.
+
+    used: receives parameter names. Raises a QueryRefused.
+    """
     statement = with_qualified_tables(statement, catalog)
     statement = replace(statement, select=with_constants_given(statement.select, params, used))
     statement = plainly(statement, catalog)
     if next(statement.select.find_all(PrivacyClause, NamedArguments), None) is not None:
-        from dpsql.sql.syntax.option_numbers import with_numbers  # most texts have no options
+        from dpsql.sql.syntax.option_numbers import with_numbers  # imported only when needed
 
         statement = with_numbers(statement, params, used)
     if not holds_constants(statement.select):
         return statement, catalog
-    from dpsql.sql.bind.constant_relations import with_constants  # most texts have no tables of constants
+    from dpsql.sql.bind.constant_relations import with_constants  # imported only when needed
 
     return with_constants(statement, catalog, params, used)
 
 
 def is_foreign(node: exp.Expr) -> bool:
-    """Whether a call is another engine's."""
+    """Return whether a call belongs to another engine."""
     return type(node) is exp.Anonymous and str(node.this).upper() in FOREIGN
 
 
 def in_own_functions(statement: Statement) -> Statement:
-    """The statement with other engines' functions in the language's own."""
+    """Rewrite other engines' functions in dpsql's language."""
     if not any(is_foreign(node) for node in statement.select.walk()):
         return statement
-    from dpsql.sql.rewrite.foreign_functions import read, share_in  # most texts have none
+    from dpsql.sql.rewrite.foreign_functions import read, share_in  # imported only when needed
 
     select = statement.select.copy()
     for window in list(select.find_all(exp.Window)):
         share = share_in(window)
         if share is not None:
             window.replace(share)
-    for node in reversed(list(select.find_all(exp.Anonymous))):  # what is inside of others comes after them
+    for node in reversed(list(select.find_all(exp.Anonymous))):  # inner nodes first
         instead = read(node) if is_foreign(node) else None
         if instead is not None:
             node.replace(instead)
@@ -98,16 +100,16 @@ def in_own_functions(statement: Statement) -> Statement:
 
 
 def with_calendars(statement: Statement, catalog: Catalog, params: Params, used: set[str]) -> tuple[Statement, Catalog]:
-    """A statement of several steps with its series of times in tables, which DuckDB's lists know no size of."""
+    """Move the time series of a multi-step statement into tables: DuckDB's lists have no known size."""
     if not holds_constants(statement.select):
         return statement, catalog
-    from dpsql.sql.bind.constant_relations import with_constants  # most texts have no tables of constants
+    from dpsql.sql.bind.constant_relations import with_constants  # imported only when needed
 
     return with_constants(statement, catalog, params, used, only_times=True)
 
 
 def holds_constants(select: exp.Query) -> bool:
-    """Whether a text may hold tables of constants (`constants`)."""
+    """Return whether a text may hold constant tables (`constant_relations`)."""
     return any(type(node) in _CONSTANTS or _has_no_from(node) for node in select.walk())
 
 
@@ -116,7 +118,8 @@ def _has_no_from(node: exp.Expr) -> bool:
 
 
 def is_list_of_any(node: exp.Expr) -> bool:
-    """Whether a node is the ANY, or the list, of x = ANY([...]) and x <> ALL([...]), or the list in UNNEST([...])."""
+    """Return whether a node is the ANY, or the list, of x = ANY([...]) and x <> ALL([...]), or the list in
+    UNNEST([...])."""
     if isinstance(node, exp.Array):
         inside = node.parent if isinstance(node.parent, exp.Paren) else node
         if isinstance(inside.parent, exp.Unnest | exp.Explode):
@@ -128,7 +131,7 @@ def is_list_of_any(node: exp.Expr) -> bool:
 
 
 def _listed(node: exp.Expr) -> list[exp.Expr] | None:
-    """The values of ANY([...]), ANY((a, b)) and ALL([...]); None for another operand."""
+    """Return the values of ANY([...]), ANY((a, b)) and ALL([...]); None for another operand."""
     inner = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
     while isinstance(inner, exp.Paren):
         inner = inner.this
@@ -136,7 +139,7 @@ def _listed(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _membership(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """x = ANY([a, b]) is x IN (a, b), and x <> ALL([a, b]) is x NOT IN (a, b)."""
+    """Rewrite x = ANY([a, b]) as x IN (a, b), and x <> ALL([a, b]) as x NOT IN (a, b)."""
     listed = node.args.get("expression")
     if listed is None or not is_list_of_any(listed) or not (values := _listed(listed)):
         return None
@@ -145,8 +148,8 @@ def _membership(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 
 def _rows_in(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """(a, b) IN ((1, 2), (3, 4)): one of the rows is equal in all columns, where NULL equals NULL as in DuckDB. x IN
-    UNNEST([1, 2]) and x IN (VALUES (1), (2)) are x IN (1, 2)."""
+    """Rewrite (a, b) IN ((1, 2), (3, 4)): some row equals it in all columns, where NULL equals NULL as in DuckDB. x IN
+    UNNEST([1, 2]) and x IN (VALUES (1), (2)) become x IN (1, 2)."""
     listed = values_of_membership(node)
     if listed is not None:
         return exp.In(this=node.this.copy(), expressions=[each.copy() for each in listed])
@@ -168,14 +171,14 @@ def _joined(kind: type[exp.Connector], terms: list[exp.Expr]) -> exp.Expr:
 
 
 def _count(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """COUNT() is COUNT(*)."""
+    """Rewrite COUNT() as COUNT(*)."""
     if node.this is None and not node.expressions:
         node.set("this", exp.Star())
     return None
 
 
 def _both_there(_statement: Statement, node: exp.Expr) -> exp.Expr:
-    """REGR_COUNT(y, x): rows in which neither is NULL."""
+    """Rewrite REGR_COUNT(y, x) as a count of rows without NULL in either."""
     sides = [
         exp.Not(this=exp.Is(this=node.args[side].copy(), expression=exp.Null())) for side in ("this", "expression")
     ]
@@ -184,13 +187,13 @@ def _both_there(_statement: Statement, node: exp.Expr) -> exp.Expr:
 
 
 def _bucket(statement: Statement, node: exp.Expr) -> exp.Expr:
-    from dpsql.sql.rewrite.width_bucket import bucket  # most texts have none
+    from dpsql.sql.rewrite.width_bucket import bucket  # imported only when needed
 
     return bucket(statement.sql, node)
 
 
 def values_of_membership(node: exp.Expr) -> list[exp.Expr] | None:
-    """The values of x IN UNNEST([...]) and x IN (VALUES (1), (2)); None for another IN."""
+    """Return the values of x IN UNNEST([...]) and x IN (VALUES (1), (2)); None for another IN."""
     unnest = node.args.get("unnest")
     if isinstance(unnest, exp.Unnest) and len(unnest.expressions) == 1 and isinstance(unnest.expressions[0], exp.Array):
         return list(unnest.expressions[0].expressions)
@@ -206,7 +209,7 @@ def values_of_membership(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _grouped_by_all(statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """GROUP BY ALL: by every item of the SELECT list that holds no aggregate and is no constant."""
+    """Expand GROUP BY ALL to every SELECT item without aggregates that is not a constant."""
     select = node.parent
     if not node.args.get("all") or not isinstance(select, exp.Select):
         return None
@@ -232,7 +235,7 @@ def _grouped_by_all(statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 
 def _ordered_by_all(statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """ORDER BY ALL: by every item of the SELECT list, from the first."""
+    """Expand ORDER BY ALL to every SELECT item, in order."""
     select = node.parent
     terms = node.expressions
     if len(terms) != 1 or not _is_all(terms[0]) or not isinstance(select, exp.Select):
@@ -255,19 +258,19 @@ def _how(term: exp.Expr) -> dict[str, object]:
 
 
 def _limit(_statement: Statement, node: exp.Expr) -> exp.Expr:
-    """FETCH FIRST n ROWS ONLY is LIMIT n, and LIMIT 1 without a number."""
+    """Rewrite FETCH FIRST n ROWS ONLY as LIMIT n, or LIMIT 1 without a number."""
     count = node.args.get("count")
     return exp.Limit(expression=_ONE.copy() if count is None else count.copy())
 
 
 def _of_quantiles() -> Any:
-    from dpsql.sql.rewrite import quantile_lists  # most texts have no lists
+    from dpsql.sql.rewrite import quantile_lists  # imported only when needed
 
     return quantile_lists
 
 
 def _by_name() -> Any:
-    from dpsql.sql.names import union_by_name as unions_by_name  # most texts have no UNION
+    from dpsql.sql.names import union_by_name as unions_by_name  # imported only when needed
 
     return unions_by_name
 
@@ -305,4 +308,4 @@ _TELLS: Mapping[type[exp.Expr], Callable[[exp.Expr], bool]] = {
     exp.Table: lambda node: node.args.get("db") is not None,
     exp.Union: lambda node: bool(node.args.get("by_name")),
 }
-"""How a text tells that something in it is to be said otherwise; most texts do not, and keep their tree."""
+"""Tests for nodes that need rewriting; most texts have none, and keep their tree."""

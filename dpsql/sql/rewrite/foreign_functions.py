@@ -1,9 +1,9 @@
-"""Functions of other engines that the language has under other names: SAFE_DIVIDE, IFF, DECODE, DATEADD, DATE_DIFF with
-its unit behind, DATE_FORMAT and the like.
+"""Rewrite functions that other engines name differently: SAFE_DIVIDE, IFF, DECODE, DATEADD, DATE_DIFF with its unit
+last, DATE_FORMAT and similar.
 
-The parser keeps such a call as it is written, so that all of its words are accounted for; then it becomes the tree of
-what it means. Where the meaning is another engine's own (weeks that begin on Sunday), it is not read at all, and is
-refused by its name, with what to write (`refusals`).
+The parser keeps such a call as written, so that all of its words are accounted for; then it becomes the equivalent
+tree. Calls with engine-specific meaning (weeks that begin on Sunday) are not read, and are refused by name with a
+replacement (`refusals`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Read = Callable[[Args], exp.Expr | None]
 _UNITS = {
     unit: unit for unit in ("year", "quarter", "month", "day", "hour", "minute", "second", "millisecond", "microsecond")
 } | {"isoweek": "week", "isoyear": "isoyear"}
-"""Words for units of which all engines mean the same."""
+"""Unit names that mean the same on all engines."""
 _SHORT_UNITS = {
     **dict.fromkeys(("yy", "yyyy", "years"), "year"),
     **dict.fromkeys(("qq", "quarters"), "quarter"),
@@ -35,9 +35,9 @@ _SHORT_UNITS = {
     **dict.fromkeys(("mi", "minutes"), "minute"),
     **dict.fromkeys(("ss", "seconds"), "second"),
 }
-"""Words of T-SQL, but for its single letters, which are rather columns' names."""
+"""T-SQL unit names, except single letters, which are more likely columns."""
 _ADDED = {"week": "week", "weeks": "week", "wk": "week", "ww": "week"}
-"""A week is seven days wherever it is added."""
+"""An added week is always seven days."""
 _ORACLE = {
     **dict.fromkeys(("YYYY", "YEAR", "YY", "SYYYY"), "year"),
     **dict.fromkeys(("MM", "MON", "MONTH"), "month"),
@@ -47,11 +47,11 @@ _ORACLE = {
     "MI": "minute",
     "IW": "week",
 }
-"""How Oracle and Spark write the unit that a time is cut to."""
+"""Unit names of Oracle and Spark for truncation."""
 
 
 def _word(node: Any) -> str:
-    """A bare word, in small letters; "" for anything else."""
+    """Return a bare word in lower case, or "" for anything else."""
     if isinstance(node, exp.Column) and not node.table and not node.this.args.get("quoted"):
         return node.name.lower()
     return str(node.name).lower() if isinstance(node, exp.Var) else ""
@@ -63,7 +63,7 @@ def _bare_unit(node: Any) -> str | None:
 
 
 def _of(count: int, build: Callable[..., exp.Expr]) -> Read:
-    """A call of so many arguments."""
+    """Accept calls with this many arguments."""
     return lambda args: build(*args) if len(args) == count else None
 
 
@@ -76,7 +76,7 @@ def _quotient(first: exp.Expr, second: exp.Expr) -> exp.Expr:
 
 
 def _closed(node: exp.Expr) -> exp.Expr:
-    """An operand, in parentheses where it is made by an operator."""
+    """Return an operand, in parentheses if it is an operator."""
     return exp.Paren(this=node) if isinstance(node, exp.Binary) else node
 
 
@@ -85,13 +85,13 @@ def _case(arms: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None) -
 
 
 def _quotient_or_0(first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    """DIV0: 0 where the divisor is."""
+    """Rewrite DIV0, which is 0 for a divisor of 0."""
     nothing = exp.EQ(this=_closed(second), expression=_number(0))
     return _case([(nothing, _number(0))], _quotient(first, second.copy()))
 
 
 def _decoded(args: Args) -> exp.Expr | None:
-    """DECODE(x, 1, 'a', 2, 'b', 'c'), in which NULL is equal to NULL."""
+    """Rewrite DECODE(x, 1, 'a', 2, 'b', 'c'), where NULL equals NULL."""
     if len(args) < 4:
         return None
     value, rest = args[0], args[1:]
@@ -114,8 +114,11 @@ def _cut(unit: str, time: exp.Expr) -> exp.Expr:
 
 
 def _unit_of(args: Args) -> tuple[str, Args] | None:
-    """The unit of a call that has it as a bare word, first or last, and the other arguments; None where both may be
-    one, or it stands in quotes, as it does here. The last one is a whole word: `d` would be a column's name."""
+    """Return the bare unit of a call, first or last, and the other arguments.
+
+    None if both could be units, or the unit is quoted as in dpsql's language. A last unit is a whole word: `d` would be
+    a column.
+    """
     if len(args) < 2 or _text(args[0]) is not None:
         return None
     first, last = _bare_unit(args[0]), _UNITS.get(_word(args[-1]))
@@ -125,25 +128,25 @@ def _unit_of(args: Args) -> tuple[str, Args] | None:
 
 
 def _cut_behind(args: Args) -> exp.Expr | None:
-    """DATE_TRUNC(t, MONTH), DATE_TRUNC(month, t)."""
+    """Rewrite DATE_TRUNC(t, MONTH) and DATE_TRUNC(month, t)."""
     found = _unit_of(args) if len(args) == 2 else None
     return None if found is None else _cut(found[0], found[1][0])
 
 
 def _cut_before(args: Args) -> exp.Expr | None:
-    """DATETRUNC(month, t)."""
+    """Rewrite DATETRUNC(month, t)."""
     unit = _bare_unit(args[0]) if len(args) == 2 else None
     return None if unit is None else _cut(unit, args[1])
 
 
 def _cut_by_letters(args: Args) -> exp.Expr | None:
-    """TRUNC(t, 'MM')."""
+    """Rewrite TRUNC(t, 'MM')."""
     unit = _ORACLE.get((_text(args[1]) or "").upper()) if len(args) == 2 else None
     return None if unit is None else _cut(unit, args[0])
 
 
 def _between(args: Args) -> exp.Expr | None:
-    """DATEDIFF(day, a, b), DATE_DIFF(b, a, DAY), DATEDIFF(b, a): borders of units between two times."""
+    """Rewrite DATEDIFF(day, a, b), DATE_DIFF(b, a, DAY) and DATEDIFF(b, a): unit boundaries between two times."""
     if len(args) == 2 and _text(args[0]) is None:
         return _borders("day", args[1], args[0])
     found = _unit_of(args) if len(args) == 3 else None
@@ -158,7 +161,7 @@ def _borders(unit: str, start: exp.Expr, end: exp.Expr) -> exp.Expr:
 
 
 def _moved(unit: str, count: exp.Expr, time: exp.Expr, *, back: bool = False) -> exp.Expr | None:
-    """A time and so many units."""
+    """Return a time plus some units."""
     if isinstance(count, exp.Neg) and isinstance(count.this, exp.Literal):
         count, back = count.this, not back
     if not isinstance(count, exp.Literal):
@@ -169,7 +172,7 @@ def _moved(unit: str, count: exp.Expr, time: exp.Expr, *, back: bool = False) ->
 
 
 def _added(args: Args) -> exp.Expr | None:
-    """DATEADD(day, 7, t)."""
+    """Rewrite DATEADD(day, 7, t)."""
     if len(args) != 3:
         return None
     unit = _bare_unit(args[0]) or _ADDED.get(_word(args[0])) or _UNITS.get((_text(args[0]) or "").lower())
@@ -177,30 +180,30 @@ def _added(args: Args) -> exp.Expr | None:
 
 
 def _days(args: Args, *, back: bool) -> exp.Expr | None:
-    """DATE_ADD(d, 30) and DATE_SUB(d, 30) of days, DATE_SUB(d, INTERVAL 1 YEAR)."""
+    """Rewrite DATE_ADD(d, 30) and DATE_SUB(d, 30) in days, and DATE_SUB(d, INTERVAL 1 YEAR)."""
     kind = exp.Sub if back else exp.Add
     if len(args) != 2 or not isinstance(args[1], exp.Literal | exp.Interval | exp.Neg):
         return None
     if isinstance(args[1], exp.Interval) and not back:
-        return None  # as here
+        return None  # native
     time = _closed(args[0]) if isinstance(args[1], exp.Interval) else exp.cast(args[0], "DATE")
     return exp.Paren(this=kind(this=time, expression=_closed(args[1])))
 
 
 def _completed(args: Args) -> exp.Expr | None:
-    """DATE_SUB('year', a, b), as here."""
+    """Leave DATE_SUB('year', a, b), which is native."""
     return None if _text(args[0]) is None else exp.Anonymous(this="DATESUB", expressions=args)
 
 
 def _part(args: Args) -> exp.Expr | None:
-    """DATEPART(year, t). Weeks and their days are numbered otherwise elsewhere."""
+    """Rewrite DATEPART(year, t). Other engines number weeks and their days differently."""
     word = _word(args[0]) if len(args) == 2 else ""
     unit = _UNITS.get(word) or _SHORT_UNITS.get(word) or ("dayofyear" if word in ("dayofyear", "dy") else None)
     return None if unit is None else exp.Extract(this=exp.Var(this=unit), expression=args[1])
 
 
 def _named_part(args: Args) -> exp.Expr | None:
-    """DATENAME(month, t)."""
+    """Rewrite DATENAME(month, t)."""
     word = _word(args[0]) if len(args) == 2 else ""
     if _bare_unit(args[0] if args else None) == "month":
         return exp.Monthname(this=args[1])
@@ -211,16 +214,16 @@ _JAVA = {
     "yyyy": "%Y", "yy": "%y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
     "EEEE": "%A", "EEE": "%a", "E": "%a", "dddd": "%A", "ddd": "%a", "M": "%-m", "d": "%-d", "H": "%-H", "D": "%-j",
 }  # fmt: skip
-"""Codes of Spark and .NET."""
+"""Format codes of Spark and .NET."""
 _MYSQL = {
     **{f"%{letter}": f"%{letter}" for letter in "YymdHSabjp%"},
     "%i": "%M", "%s": "%S", "%M": "%B", "%W": "%A", "%e": "%-d", "%c": "%-m", "%h": "%I", "%I": "%I", "%T": "%H:%M:%S",
 }  # fmt: skip
-"""Codes of MySQL, of which M is the name of a month."""
+"""Format codes of MySQL, where M is the name of a month."""
 
 
 def _in_c(text: str) -> str | None:
-    """A format in the codes of STRFTIME; None where a letter is no known code."""
+    """Return a format in STRFTIME codes, or None for an unknown letter."""
     if "%" in text:
         codes = set(re.findall(r"%.?", text))
         return re.sub(r"%.", lambda found: _MYSQL[found[0]], text) if codes <= _MYSQL.keys() else None
@@ -236,31 +239,31 @@ def _in_c(text: str) -> str | None:
 
 
 def _formatted(args: Args) -> exp.Expr | None:
-    """DATE_FORMAT(t, 'yyyy-MM'), FORMAT(t, 'yyyy-MM'); FORMAT('{}', x) is DuckDB's own."""
+    """Rewrite DATE_FORMAT(t, 'yyyy-MM') and FORMAT(t, 'yyyy-MM'). FORMAT('{}', x) is DuckDB's."""
     text = _text(args[1]) if len(args) == 2 and _text(args[0]) is None else None
     codes = None if not text else _in_c(text)
     return None if codes is None else exp.TimeToStr(this=args[0], format=exp.Literal.string(codes))
 
 
 def _as(kind: str) -> Read:
-    """DATE(x), TIMESTAMP(x): a CAST."""
+    """Rewrite DATE(x) and TIMESTAMP(x) as a CAST."""
     return lambda args: exp.cast(args[0], kind) if len(args) == 1 else None
 
 
 def _read_date(args: Args) -> exp.Expr | None:
-    """TO_DATE('2024-01-31', 'YYYY-MM-DD'), in ISO's order alone."""
+    """Rewrite TO_DATE('2024-01-31', 'YYYY-MM-DD'), in ISO order only."""
     iso = len(args) == 1 or (len(args) == 2 and (_text(args[1]) or "").upper() in ("YYYY-MM-DD", "%Y-%M-%D"))
     return exp.cast(args[0], "DATE") if iso else None
 
 
 def _rank(args: Args) -> exp.Expr | None:
-    """PERCENTILE(x, 0.9), PERCENTILE_APPROX(x, 0.9), and with an accuracy, which none is better than."""
+    """Rewrite PERCENTILE(x, 0.9) and PERCENTILE_APPROX(x, 0.9), ignoring an accuracy argument."""
     known = len(args) == 2 or (len(args) == 3 and isinstance(args[2], exp.Literal) and _text(args[2]) is None)
     return exp.PercentileCont(this=args[0], expression=args[1]) if known else None
 
 
 def _between_quartiles(value: exp.Expr) -> exp.Expr:
-    """IQR(x): the third quartile less the first."""
+    """Rewrite IQR(x): the third quartile minus the first."""
     first, third = (
         exp.PercentileCont(this=value.copy(), expression=exp.Literal.number(rank)) for rank in ("0.25", "0.75")
     )
@@ -268,7 +271,7 @@ def _between_quartiles(value: exp.Expr) -> exp.Expr:
 
 
 def _timestamp_of_parts(*parts: exp.Expr) -> exp.Expr:
-    """MAKE_TIMESTAMP(2024, 1, 31, 23, 59, 0), as the cast of a text: NULL for a time that does not exist."""
+    """Rewrite MAKE_TIMESTAMP(2024, 1, 31, 23, 59, 0) as the cast of a text: NULL for invalid times."""
     texts = [exp.cast(_closed(part), "TEXT") for part in parts]
     written: exp.Expr = texts[0]
     for sign, part in zip("--" + " ::", texts[1:], strict=True):
@@ -294,7 +297,7 @@ _READ: Mapping[str, Read] = {
     **dict.fromkeys(("TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _cut_behind),
     "TO_DATE": _read_date,
     **dict.fromkeys(("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE"), _rank),
-    "RATIO_TO_REPORT": lambda _args: None,  # with its window (`share_in`)
+    "RATIO_TO_REPORT": lambda _args: None,  # rewritten with its window (`share_in`)
     "SAFE_DIVIDE": _of(2, _quotient),
     "DIV0": _of(2, _quotient_or_0),
     "IFF": _of(3, lambda test, true, false: exp.If(this=test, true=true, false=false)),
@@ -311,26 +314,26 @@ _READ: Mapping[str, Read] = {
 }
 
 _WEEKS = frozenset({"week", "weeks", "wk", "ww", "dw", "weekday", "dayofweek"})
-"""Units that begin and are numbered otherwise elsewhere, as bare words."""
+"""Bare units that begin or are numbered differently on other engines."""
 _OF_UNITS = frozenset(
     {"DATE_TRUNC", "DATEDIFF", "DATE_DIFF", "DATEPART", "DATE_PART", "TIMESTAMP_TRUNC", "DATETIME_TRUNC"}
 )
 
 
 def is_read(name: str, args: Args) -> bool:
-    """Whether a call, which the parser knows in a form of its own, is another engine's."""
+    """Return whether a call to a function with a parser node is another engine's."""
     return _READ[name](args) is not None or (name in _OF_UNITS and _has_bare_unit(args))
 
 
 def _has_bare_unit(args: Args) -> bool:
-    """Whether a bare word may be a unit, where none is in quotes."""
+    """Return whether a bare word may be a unit, and no unit is quoted."""
     if args and (_text(args[0]) or "").upper() in PARTS:
         return False
     return any(_bare_unit(each) or _word(each) in _WEEKS for each in args)
 
 
 def share_in(window: exp.Expr) -> exp.Expr | None:
-    """RATIO_TO_REPORT(x) OVER (...) is x / SUM(x) OVER (...), of rows in no order; None of any other window."""
+    """Rewrite RATIO_TO_REPORT(x) OVER (...) without order as x / SUM(x) OVER (...); None for other windows."""
     called = window.this
     if type(called) is not exp.Anonymous or str(called.this).upper() != "RATIO_TO_REPORT" or window.args.get("order"):
         return None
@@ -342,10 +345,10 @@ def share_in(window: exp.Expr) -> exp.Expr | None:
 
 
 def read(node: exp.Expr) -> exp.Expr | None:
-    """A call as the language has it, at the same place of the text; None where it is not understood."""
+    """Return a call in dpsql's language, at the same place of the text; None if unsupported."""
     call = _READ[str(node.this).upper()]([each.copy() for each in node.expressions])
     if call is not None:
-        for made in call.find_all(exp.Cast):  # what is written already has a word of its own
+        for made in call.find_all(exp.Cast):  # written casts have their own word already
             made.args["to"].meta.setdefault("word", str(node.this))
         for name in ("start", "end", "line", "col", "word", "near"):
             if name in node.meta:

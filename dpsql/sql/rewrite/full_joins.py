@@ -1,8 +1,8 @@
-"""FULL JOIN of people's rows on the privacy unit, or of public tables.
+"""FULL JOIN of private rows on the privacy unit, or of public tables.
 
-It is a union of two branches: the left rows beside each right one that they match, or beside none; and the right rows
-that no left one matches. So how many rows a unit has, and that they are its own, is said by the rules for joins, marks
-and unions, and no engine knows of it. The second branch reads all tables once more, at places of its own.
+It becomes a union of two branches: the left rows with each right match or none, and the right rows without a left
+match. So the rules for joins, marks and unions determine how many rows a unit has and that they are its own, and
+engines need no support. The second branch reads all tables again, at separate places.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from dpsql.sql.syntax.parse import span_of
 
 _NOTHING = Literal(None, Type.INTEGER)
 _NOWHERE = (_NOTHING, _NOTHING)
-"""No column is that."""
+"""Matches no column."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """What stands left and right of a FULL JOIN."""
+    """The two sides of a FULL JOIN."""
 
     left: PrivateRows
     right: PrivateRows
 
 
 def full_join(join: exp.Join, sides: Sides, again: Sides, whole: StatementState, select: exp.Select) -> PrivateRows:
-    """The rows of a FULL JOIN, as one table. `again`: the same sides, bound once more at places of their own. Raises
+    """Return the rows of a FULL JOIN, as one table. `again`: the same sides, bound again at separate places. Raises
     UnsupportedSQL, SQLSyntaxError, or what binding ON raises."""
     span = span_of(whole.sql, join.this)
     _check_sides(sides, span)
@@ -90,14 +90,14 @@ def _check_sides(sides: Sides, span: Span | None) -> None:
 
 
 def _named(scope: Scope) -> Iterator[tuple[str, Expr]]:
-    """Every name of a scope and of its tables, and what it means."""
+    """Yield every name of a scope and of its tables, with its expression."""
     yield from scope.listed
     for part in scope.parts:
         yield from part.listed
 
 
 def _left_rows(sides: Sides, on: Sequence[Expr], whole: StatementState, span: Span | None) -> tuple[Rows, Scope]:
-    """The left rows beside their matches, or none, and what the right side's columns are there."""
+    """Return the left rows with their matches or none, and the right side's columns there."""
     present = Column("present", Type.BOOLEAN, Fact(BOOLEAN, nullable=True, whole=True), whole.place("(match)"))
     left, right = assembled(sides.left, None), assembled(sides.right, None)
     step = Step(right, "left", tuple(on), span, present)
@@ -106,8 +106,7 @@ def _left_rows(sides: Sides, on: Sequence[Expr], whole: StatementState, span: Sp
 
 
 def _without_match(sides: Sides, on: Sequence[Expr], whole: StatementState, span: Span | None) -> Rows:
-    """The right rows that no left one matches. What ON says of one side alone was held to a form with the first
-    branch."""
+    """Return the right rows without a left match. The first branch has checked conditions on one side."""
     left, right = assembled(sides.left, None), assembled(sides.right, None)
     keys: list[Pair] = []
     for term in on:
@@ -123,15 +122,15 @@ def _without_match(sides: Sides, on: Sequence[Expr], whole: StatementState, span
     found = Column("found", Type.BOOLEAN, Fact(BOOLEAN, nullable=False, whole=True), place)
     marking = PendingMark(left, tuple(keys), found, None, of_list=False, span=span)
     missing = call(FUNCTIONS["not"], found)
-    assert missing is not None  # of a condition
+    assert missing is not None  # `found` is a condition
     return replace(right, source=Filter(with_marks(right, [marking]), missing))
 
 
 def _named_copies(
     sides: Sides, again: Sides, beside: Scope, merged: frozenset[str]
 ) -> list[tuple[str, tuple[Expr, Expr]]]:
-    """Every name and what it means in the two branches: those that USING merges, which are the left side's or else the
-    right one's; then the left side's, NULL where it is missing, and the right one's."""
+    """Return every name and its expressions in the two branches: names merged by USING, taken from the left side or
+    otherwise the right; then the left side's, NULL if missing, and the right side's."""
     left, right = sides.left.scope, again.right.scope
     either = [(name, (left.columns[name][1], right.columns[name][1])) for name in sorted(merged)]
     lefts = [(name, (expr, _NOTHING)) for name, expr in _named(left)]
@@ -144,13 +143,13 @@ def _meanings(scope: Scope) -> list[Expr]:
 
 
 def _equal_columns(on: Sequence[Expr], sides: Sides, again: Sides) -> list[tuple[Column, Expr, Expr]]:
-    """The columns of the two sides that ON says are equal, and of the right one what it is in the second branch."""
+    """Return the columns that ON equates, with the right one's expression in the second branch."""
     copies = dict(zip(_meanings(sides.right.scope), _meanings(again.right.scope), strict=True))
     return [(one, other, copies[other]) for one, other in _column_pairs(on, sides) if other in copies]
 
 
 def _column_pairs(on: Sequence[Expr], sides: Sides) -> list[tuple[Column, Column]]:
-    """Columns of one type, the left side's first, that ON says are equal."""
+    """Return the columns of one type that ON equates, the left side's first."""
     left, right = (
         frozenset[str]().union(*(step.rows.names for step in each.steps)) for each in (sides.left, sides.right)
     )
@@ -168,12 +167,12 @@ def _unique(
     columns: Mapping[tuple[Expr, Expr], Column],
     rights: tuple[Sequence[Expr], Sequence[Expr]],
 ) -> tuple[frozenset[Column], ...]:
-    """Which columns tell the rows of a FULL JOIN of public tables apart. `rights`: what the right side's columns are in
-    the two branches.
+    """Return the unique keys of a FULL JOIN of public tables. `rights`: the right side's columns in the two branches.
 
-    Where the equalities hold a unique key of the right side, each left row is there once, and the left side's keys are
-    unique still (and NULL in all other rows); likewise the other way round. With both, and ON of equalities alone, so
-    are the columns that are either side's: a row without a match equals no row of the other side in all of them."""
+    If the equalities contain a unique key of the right side, each left row occurs once, and the left side's keys stay
+    unique (and are NULL in all other rows). The same holds the other way round. With both, and only equalities in ON,
+    the merged columns are unique too: an unmatched row equals no row of the other side in all of them.
+    """
     left, right = (each.steps[0].rows.unique if len(each.steps) == 1 else () for each in (sides.left, sides.right))
     pairs = _column_pairs(on, sides)
     lefts, others = {one for one, _ in pairs}, {other for _, other in pairs}
@@ -196,7 +195,7 @@ def _where_there(
 
 
 def _either_copies(equal: Sequence[tuple[Column, Expr, Expr]], sides: Sides) -> Iterator[tuple[str, tuple[Expr, Expr]]]:
-    """What the column of the side that is there means in the two branches, and those of FULL JOINs before."""
+    """Yield the expressions of merged columns in the two branches, and those of earlier FULL JOINs."""
     for one, _, other in equal:
         yield one.name, (one, other)
     for each in sides.left.scope.either if equal else ():
@@ -206,7 +205,7 @@ def _either_copies(equal: Sequence[tuple[Column, Expr, Expr]], sides: Sides) -> 
 def _columns(
     named: list[tuple[str, tuple[Expr, Expr]]], whole: StatementState, join: exp.Join
 ) -> dict[tuple[Expr, Expr], Column]:
-    """A column for each pair of meanings."""
+    """Return a column for each pair of expressions."""
     place, taken = whole.place("(full join)"), set[str]()
     columns: dict[tuple[Expr, Expr], Column] = {}
     for name, copies in named:
@@ -217,7 +216,8 @@ def _columns(
 
 
 def _scope(sides: Sides, merged: frozenset[str], columns: Sequence[Column]) -> Scope:
-    """The names of both sides. A column that USING merges is either side's, and by a table's name that table's."""
+    """Return the names of both sides. A column merged by USING comes from either side; qualified by a table, from that
+    table."""
     own = iter(columns)
     either = Scope("", "", tuple((name, next(own)) for name in sorted(merged)))
 
@@ -236,8 +236,8 @@ def _handles(
     *,
     everywhere: bool = False,
 ) -> frozenset[Handle]:
-    """The columns that are handles of one kind in both branches or, unless they are to tell of rows `everywhere`, in
-    one and NULL in the other."""
+    """Return the columns that are handles of one kind in both branches or, unless `everywhere`, in one branch and NULL
+    in the other."""
     listed: set[Handle] = set()
     for copies, column in columns.items():
         kinds = [
@@ -255,8 +255,8 @@ def _is_null(expr: Expr) -> bool:
 
 
 def _says_the_unit(on: Sequence[Expr], sides: Sides) -> bool:
-    """Whether ON is that both sides are of the same unit and nothing else: then a unit with rows on both sides has none
-    without a match."""
+    """Return whether ON only equates the units of both sides: a unit with rows on both sides then has no unmatched
+    rows."""
     units = [
         frozenset(column for step in each.steps for kind, column in step.rows.handles if kind == OWN)
         for each in (sides.left, sides.right)
@@ -269,7 +269,7 @@ def _says_the_unit(on: Sequence[Expr], sides: Sides) -> bool:
 
 
 def _most(matched: Rows, sides: Sides) -> int | None:
-    """How many rows a FULL JOIN of public tables makes at most."""
+    """Return the maximum number of rows of a FULL JOIN of public tables."""
     if not matched.public:
         return None
     counts = [step.rows.public_rows for each in (sides.left, sides.right) for step in each.steps]

@@ -1,8 +1,8 @@
-"""MAD(x), the median of how far values lie from their median, as two releases: the median is asked first, and what it
-shows is put into the second as any shown value is.
+"""MAD(x), the median distance of values from their median, as two releases: the median is released first, and its value
+enters the second like any released value.
 
-By group the medians are a table that is joined: so its keys are not NULL, for a shown NULL matches nobody. The median
-was drawn from the range of x, and is held to that range, which is all that the second release knows of it.
+With groups, the medians form a joined table, so its keys must not be NULL: a released NULL matches nothing. The median
+was selected from the range of x, and is clipped to it. The second release knows nothing else about the median.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from dpsql.plan.prior_releases import Input
 
 _HELD = "\0HELD"
-"""A call of no text: a shown median, to be held to the range that it was drawn from."""
+"""Marks a released median to be clipped to its range; cannot occur in a text."""
 _NAMES = "__mad_"
 UNLISTED = "MAD by group is of groups with a public list: declare keys={...}, or join a public table by the key."
 _OTHER_KEYS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 def has_mad(select: exp.Expr) -> bool:
-    """Whether a SELECT itself asks for a MAD."""
+    """Return whether a SELECT itself calls MAD."""
     return any(name_of_composed(node) == "MAD" for node in _own(select))
 
 
 def is_of_mad(node: exp.Expr) -> bool:
-    """Whether an item of FROM is the medians of a MAD by group."""
+    """Return whether an item of FROM holds the medians of a MAD by group."""
     return node.alias.startswith(_NAMES)
 
 
@@ -49,7 +49,7 @@ def _own(select: exp.Expr) -> list[exp.Expr]:
 
 
 def with_mads(select: exp.Select, sql: str, catalog: Catalog) -> exp.Select:
-    """The SELECT with a median of distances from a shown median in the place of each MAD. Raises UnsupportedSQL."""
+    """Replace each MAD with a median of distances from a released median. Raises UnsupportedSQL."""
     for item in list(select.expressions):
         if not isinstance(item, exp.Alias) and has_mad(item):
             item.replace(exp.alias_(item.copy(), exp.to_identifier(_words(item, sql), quoted=True)))
@@ -73,14 +73,14 @@ def with_mads(select: exp.Select, sql: str, catalog: Catalog) -> exp.Select:
 
 
 def _words(item: exp.Expr, sql: str) -> str:
-    """An item as it stands in the text."""
+    """Return an item as written."""
     span = span_of(sql, item)
     words = said(item) if span is None else " ".join(sql[span.start : span.end + 1].split())
     return words + ")" if words.count("(") > words.count(")") else words
 
 
 def _joined(rows: dict[str, Any], keys: list[exp.Expr], medians: list[exp.Expr], prefix: str) -> exp.Join:
-    """The medians of all groups, joined by the keys."""
+    """Return a join with the medians of all groups on the keys."""
     items = [exp.alias_(key.copy(), f"{prefix}k{place}", quoted=True) for place, key in enumerate(keys)]
     items += [exp.alias_(median, f"{prefix}m{place}", quoted=True) for place, median in enumerate(medians)]
     numbers = [exp.Literal.number(place) for place in range(1, len(keys) + 1)]
@@ -98,7 +98,7 @@ def _name(text: str) -> exp.Identifier:
 
 
 def _whole(node: exp.Expr) -> exp.Expr:
-    """A call with its FILTER."""
+    """Return a call with its FILTER."""
     return node.parent if isinstance(node.parent, exp.Filter) else node
 
 
@@ -114,7 +114,7 @@ def _closed(node: exp.Expr) -> exp.Expr:
 
 
 def _median(value: exp.Expr, whole: exp.Expr) -> exp.Expr:
-    """The median of a value, under the FILTER that stands around the call."""
+    """Return the median of a value, under the call's FILTER."""
     median = exp.Median(this=value.copy())
     median.meta.update(value.meta)
     return exp.Filter(this=median, expression=whole.expression.copy()) if isinstance(whole, exp.Filter) else median
@@ -130,8 +130,8 @@ def _replace(node: exp.Expr, shown: exp.Expr) -> None:
 
 
 def _columns(select: exp.Select, catalog: Catalog) -> frozenset[str]:
-    """The folded names that its FROM may have: those of columns of tables that it reads, of all tables where it reads
-    what is none, and of columns that sub-queries make."""
+    """Return the folded names that its FROM may have: columns of the tables it reads, of all tables if it reads an
+    unknown one, and of sub-queries."""
     read = {each.name.casefold() for each in select.find_all(exp.Table)}
     every = catalog.any_name or not read <= catalog.tables.keys()
     tables = [table for name, table in catalog.tables.items() if every or name in read]
@@ -141,7 +141,7 @@ def _columns(select: exp.Select, catalog: Catalog) -> frozenset[str]:
 
 
 def _keys(select: exp.Select, sql: str, taken: frozenset[str]) -> list[exp.Expr]:
-    """The keys of GROUP BY as they read columns. Raises UnsupportedSQL."""
+    """Return the GROUP BY keys as expressions over columns. Raises UnsupportedSQL."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -154,7 +154,7 @@ def _keys(select: exp.Select, sql: str, taken: frozenset[str]) -> list[exp.Expr]
 
 
 def _key(key: exp.Expr, items: list[exp.Expr], taken: frozenset[str]) -> exp.Expr:
-    """A place in the list, or the alias of an item, as the item; anything else as it is."""
+    """Resolve a position or an item's alias to the item; return anything else unchanged."""
     if isinstance(key, exp.Literal) and str(key.this).isdecimal() and 1 <= int(str(key.this)) <= len(items):
         return items[int(str(key.this)) - 1].unalias()
     name = key.name.casefold() if isinstance(key, exp.Column) and not key.table else ""
@@ -163,7 +163,7 @@ def _key(key: exp.Expr, items: list[exp.Expr], taken: frozenset[str]) -> exp.Exp
 
 
 def held(select: exp.Select, inputs: Sequence[Input], releases: Sequence[ReleasePlan], sql: str) -> exp.Select:
-    """The SELECT, into which what it reads of earlier releases is put, with shown medians held to their ranges. Raises
+    """Return the SELECT, with its prior inputs in place, with released medians clipped to their ranges. Raises
     UnsupportedSQL, TypeMismatch."""
     for node in [each for each in select.find_all(exp.Anonymous) if each.this == _HELD]:
         (shown,) = node.expressions
@@ -178,7 +178,7 @@ def held(select: exp.Select, inputs: Sequence[Input], releases: Sequence[Release
 
 
 def _input_of(shown: exp.Expr, select: exp.Select, inputs: Sequence[Input]) -> tuple[Input, str]:
-    """What a shown median is read from, and its name there; "" for one that stands alone."""
+    """Return the input of a released median, and its name there; "" for a scalar."""
     if isinstance(shown, exp.Column):
         table = next(each for each in select.find_all(exp.Table) if each.alias == shown.table)
         return next(each for each in inputs if each.name == table.name), shown.name
@@ -188,9 +188,9 @@ def _input_of(shown: exp.Expr, select: exp.Select, inputs: Sequence[Input]) -> t
 def _range(release: ReleasePlan, name: str, node: exp.Expr, sql: str) -> tuple[float, float]:
     plan = release.query.plan
     output = next(each for each in release.query.finish.outputs if name in ("", each.name))
-    assert isinstance(output.expr, Slot)  # a median, as it was drawn
+    assert isinstance(output.expr, Slot)  # the median as selected
     argument = plan.aggregations[output.expr.index - len(plan.keys)].argument
-    assert argument is not None  # a median is of something
+    assert argument is not None  # a median has an argument
     if not argument.type.numeric:
         raise TypeMismatch(
             f"MAD is of numbers, and {argument} is {argument.type}.", span=span_of(sql, node.parent or node)

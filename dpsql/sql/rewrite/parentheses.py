@@ -1,7 +1,7 @@
-"""Tables and joins in parentheses: (a JOIN b ON x) AS q is (SELECT * FROM a JOIN b ON x) AS q.
+"""Parenthesized tables and joins: (a JOIN b ON x) AS q becomes (SELECT * FROM a JOIN b ON x) AS q.
 
-Without a name their tables keep theirs. On the left they are the same joins, one after the other; on the right inner
-joins are, and others stay together in parentheses, which whoever reads FROM joins first.
+Without a name, their tables keep theirs. On the left they become the same joins in sequence, and on the right so do
+inner joins. Others stay in parentheses, which the binder of FROM joins first.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dpsql.sql.syntax.parse import Statement
 
 
 def in_parentheses(node: exp.Expr) -> bool:
-    """Whether a table or sub-query, with joins of its own, stands in parentheses."""
+    """Return whether a table or sub-query with its own joins stands in parentheses."""
     return (
         isinstance(node.parent, exp.Subquery) and node.arg_key == "this" and isinstance(node, exp.Table | exp.Subquery)
     )
 
 
 def is_joined(node: exp.Expr) -> bool:
-    """Whether a node is parentheses around a table or joins, and not around a SELECT."""
+    """Return whether a node is parentheses around a table or joins, not a SELECT."""
     if not isinstance(node, exp.Subquery):
         return False
     inner = node.this
@@ -32,7 +32,7 @@ def is_joined(node: exp.Expr) -> bool:
 
 
 def tables_of(node: exp.Expr) -> list[exp.Expr]:
-    """An item of FROM, or those that stand in its parentheses."""
+    """Return an item of FROM, or the items in its parentheses."""
     if not is_joined(node):
         return [node]
     inner = node.this
@@ -41,7 +41,7 @@ def tables_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def with_inner_joins(parts: Sequence[object]) -> list[object]:
-    """Parts of a clause, and after joins those that stand in parentheses on their right."""
+    """Return the parts of a clause, each join followed by the joins in parentheses on its right."""
     inner = [join for each in parts if isinstance(each, exp.Join) for join in _joins_of(each.this)]
     return [*parts, *inner]
 
@@ -54,7 +54,7 @@ def _joins_of(node: exp.Expr) -> list[exp.Join]:
 
 
 def opened(statement: Statement) -> Statement:
-    """The statement with as few parentheses in FROM as there can be."""
+    """Return the statement with as few parentheses in FROM as possible."""
     if not any(is_joined(node) for node in statement.select.find_all(exp.Subquery)):
         return statement
     select = statement.select.copy()
@@ -76,8 +76,7 @@ def _one_after_the_other(first: exp.Expr, joins: list[exp.Join]) -> tuple[exp.Ex
 
 
 def _opened(node: exp.Expr) -> tuple[exp.Expr, list[exp.Join]]:
-    """A table without the parentheses around it, and the joins that stood in them with it; a sub-query where they have
-    a name."""
+    """Return a table without its parentheses, and the joins inside them; a sub-query if they are named."""
     if not is_joined(node):
         return node, []
     inner = node.this.copy()
@@ -95,7 +94,7 @@ def _opened(node: exp.Expr) -> tuple[exp.Expr, list[exp.Join]]:
 
 
 def _right_side(join: exp.Join, table: exp.Expr, inside: list[exp.Join]) -> list[exp.Join]:
-    """a JOIN (b JOIN c ON x) ON y: of inner joins all conditions hold of every row, in whatever order."""
+    """Flatten a JOIN (b JOIN c ON x) ON y: every row satisfies all conditions of inner joins, in any order."""
     every = [join, *inside]
     if inside and not all(_is_inner(each) and not each.args.get("using") for each in every):
         table.set("joins", inside)

@@ -1,8 +1,8 @@
-"""PIVOT with a list of values and UNPIVOT, said as SELECTs: an aggregate for each value with its FILTER, and one SELECT
-for each column.
+"""PIVOT with a list of values and UNPIVOT as SELECTs: a filtered aggregate for each value, and one SELECT for each
+column.
 
-That is done on the parser's tree as it is read, so that what follows knows of neither. Words of the text that only a
-PIVOT is written with are handed to the SELECT that it becomes (`words` in its meta), for the allow-list counts words.
+This rewrites the parser's tree as it is read, so later passes see neither. Words that only a PIVOT uses are passed to
+the resulting SELECT (`words` in its metadata), because the allow-list counts words.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ _COUNT = exp.Count(this=exp.Star(), big_int=True)
 
 
 def without_pivots(tree: exp.Expr | None, span: Span) -> exp.Expr | None:
-    """The tree with a SELECT in the place of each PIVOT and UNPIVOT; span: of the first. Raises UnsupportedSQL,
-    SQLSyntaxError."""
+    """Replace each PIVOT and UNPIVOT with a SELECT; span: of the first. Raises UnsupportedSQL, SQLSyntaxError."""
     if tree is None:
         return None
-    for pivot in reversed(list(tree.find_all(exp.Pivot))):  # inner ones first
+    for pivot in reversed(list(tree.find_all(exp.Pivot))):  # inner nodes first
         source = pivot.this if isinstance(pivot.this, exp.Expr) else None
         of_table = pivot.arg_key == "pivots"
         around = pivot.parent if of_table else pivot
         if of_table:
-            assert around is not None  # a pivot behind a table
+            assert around is not None  # a pivot after a table
             source = around.copy()
             source.set("pivots", None)
         assert source is not None  # a statement names its table
@@ -43,7 +42,7 @@ def without_pivots(tree: exp.Expr | None, span: Span) -> exp.Expr | None:
 
 
 def _in_place(pivot: exp.Pivot, around: exp.Expr | None, made: exp.Select, span: Span) -> exp.Expr:
-    """The SELECT in FROM, under the name that the text gives it."""
+    """Return the SELECT as an item of FROM, under its name in the text."""
     if around is not None and len(around.args.get("pivots") or []) > 1:
         raise UnsupportedSQL("one PIVOT after another is not supported.", span=span, hint="Write each in a sub-query.")
     alias = pivot.args.get("alias")
@@ -55,7 +54,7 @@ def _in_place(pivot: exp.Pivot, around: exp.Expr | None, made: exp.Select, span:
 
 
 def _pivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
-    """The groups beside each aggregate of the rows that hold each value."""
+    """Return the groups with each aggregate of the rows that hold each value."""
     column, listed = _of_values(pivot, span)
     used = pivot.args.get("using") if not pivot.args.get("fields") else pivot.expressions
     aggregates = [*used] if isinstance(used, list) and used else [_COUNT]
@@ -77,14 +76,14 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
 
 
 def _with_clauses(select: exp.Select, pivot: exp.Pivot) -> None:
-    """The clauses around a PIVOT, around the SELECT."""
+    """Apply the clauses around a PIVOT to the SELECT."""
     for clause in ("with_", "order", "limit", "offset"):
         if pivot.args.get(clause) is not None:
             select.set(clause, pivot.args[clause].copy())
 
 
 def _of_values(pivot: exp.Pivot, span: Span) -> tuple[exp.Expr, list[exp.Expr]]:
-    """The column that is turned, and its values."""
+    """Return the pivoted column, and its values."""
     fields = pivot.args.get("fields") or pivot.expressions
     if len(fields) != 1 or not isinstance(fields[0], exp.In) or not _is_listed(fields[0]):
         one = fields[0] if fields else None
@@ -98,12 +97,12 @@ def _of_values(pivot: exp.Pivot, span: Span) -> tuple[exp.Expr, list[exp.Expr]]:
 
 
 def _is_listed(node: exp.In) -> bool:
-    """Whether values stand in the text."""
+    """Return whether the text lists the values."""
     return bool(node.expressions) and not any(isinstance(each, exp.Query | exp.Column) for each in node.expressions)
 
 
 def _groups(pivot: exp.Pivot, source: exp.Expr, reading: list[exp.Expr], span: Span) -> list[exp.Expr]:
-    """What rows are grouped by: GROUP BY, or each other column of a sub-query whose list names them."""
+    """Return the grouping columns: GROUP BY, or all other columns of a sub-query that lists them."""
     group = pivot.args.get("group")
     if group is not None:
         return list(group.expressions)
@@ -120,7 +119,7 @@ def _groups(pivot: exp.Pivot, source: exp.Expr, reading: list[exp.Expr], span: S
 
 
 def _column(column: exp.Expr, value: exp.Expr, name: str, aggregate: exp.Expr, *, alone: bool) -> exp.Expr:
-    """One aggregate of the rows with one value, under the name that DuckDB gives it."""
+    """Return one aggregate of the rows with one value, under DuckDB's name for it."""
     call, alias = (aggregate.this, aggregate.alias) if isinstance(aggregate, exp.Alias) else (aggregate, "")
     if isinstance(value, exp.Null):
         condition: exp.Expr = exp.Is(this=column.copy(), expression=exp.Null())
@@ -147,7 +146,7 @@ def _said(value: exp.Expr) -> str:
 
 
 def _unpivoted(pivot: exp.Pivot, source: exp.Expr, span: Span) -> exp.Select:
-    """One SELECT for each column, under UNION ALL: its name, and its value where that is not NULL."""
+    """Return one SELECT for each column, under UNION ALL: its name, and its values other than NULL."""
     fields, into = pivot.args.get("fields"), pivot.args.get("into")
     if fields:
         columns, key, value = fields[0].expressions, fields[0].this.name, pivot.expressions[0].name

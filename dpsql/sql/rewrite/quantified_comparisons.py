@@ -1,4 +1,4 @@
-"""x > ALL (SELECT ...) and x > ANY (SELECT ...) of answers, as comparisons with the largest or smallest value.
+"""x > ALL (SELECT ...) and x > ANY (SELECT ...) over answers, as comparisons with the largest or smallest value.
 
     x > ALL (Q)    x > MAX(Q), TRUE where Q has no row, NULL rather than TRUE where Q holds NULL
     x > ANY (Q)    x > MIN(Q), FALSE where Q has no row, NULL rather than FALSE where Q holds NULL
@@ -21,12 +21,12 @@ _FALLING = (exp.LT, exp.LTE)
 
 
 def has_quantifier(tree: exp.Expr) -> bool:
-    """Whether ALL or ANY stands in a text."""
+    """Return whether ALL or ANY stands in a text."""
     return tree.find(exp.All, exp.Any) is not None
 
 
 def without_quantifiers(tree: exp.Query, sql: str, is_answer: Callable[[exp.Select], bool]) -> exp.Query:
-    """The tree with values in the place of ALL (SELECT ...) and ANY (SELECT ...) of answers. Other queries stay."""
+    """Replace ALL (SELECT ...) and ANY (SELECT ...) over answers with values. Other queries stay."""
     column = unwritten(sql, "v")
     kinds = (*_RISING, *_FALLING, exp.EQ, exp.NEQ)
     for node in [each for each in tree.find_all(*kinds) if isinstance(each.expression, exp.All | exp.Any)]:
@@ -38,7 +38,7 @@ def without_quantifiers(tree: exp.Query, sql: str, is_answer: Callable[[exp.Sele
 
 
 def _compared(node: exp.Expr, query: exp.Select, column: str) -> exp.Expr:
-    """One comparison with a quantifier, by values of the query."""
+    """Return one quantified comparison, by values of the query."""
     every = isinstance(node.expression, exp.All)
     if isinstance(node, exp.EQ | exp.NEQ):
         if every != isinstance(node, exp.NEQ):

@@ -1,7 +1,7 @@
-"""Several quantiles in one call, QUANTILE_CONT(x, [0.25, 0.5]), which are a list of JSON (`composed`); and one of them
-by its place, as APPROX_QUANTILES(x, 100)[OFFSET(50)] or HISTOGRAM(x)['a'], which is the one aggregate that it says.
+"""Several quantiles in one call, QUANTILE_CONT(x, [0.25, 0.5]), as a JSON list (`derived_statistics`); and one by
+index, as APPROX_QUANTILES(x, 100)[OFFSET(50)] or HISTOGRAM(x)['a'], as a single aggregate.
 
-A place behind PERCENTILE(x, array(...)) is none: that is Spark's, which counts from 0.
+An index after PERCENTILE(x, array(...)) is not read: Spark counts from 0.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _FOREIGN = ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE")
 _PLACES = {"OFFSET": 0, "SAFE_OFFSET": 0, "ORDINAL": 1, "SAFE_ORDINAL": 1}
-"""GoogleSQL's words for a place, and where they begin to count."""
+"""GoogleSQL's index functions, and the number they start from."""
 _PARTS = 10**6
 
 
 def is_list_of_quantiles(node: exp.Expr) -> bool:
-    """Whether a node is such a list in the text, or takes one of what a call gives."""
+    """Return whether a node is such a list, or takes an element of a call's list."""
     if isinstance(node, exp.Bracket):
         return _part_of(node) is not None
     call = node.parent
@@ -38,12 +38,12 @@ def is_list_of_quantiles(node: exp.Expr) -> bool:
 
 
 def _is_number(node: exp.Expr) -> bool:
-    """A number, or a parameter, which `constant_places` makes one."""
+    """Return whether a node is a number, or a parameter, which `parameter_constants` replaces with one."""
     return isinstance(node, exp.Placeholder) or (isinstance(node, exp.Literal) and not node.args.get("is_string"))
 
 
 def _part_of(node: exp.Bracket) -> exp.Expr | None:
-    """The call that a subscript takes a part of; None for another subscript."""
+    """Return the call whose element a subscript takes, or None for other subscripts."""
     call = node.this
     while isinstance(call, exp.Paren):
         call = call.this
@@ -55,13 +55,13 @@ def _part_of(node: exp.Bracket) -> exp.Expr | None:
 
 
 def is_shifted(node: exp.Bracket) -> bool:
-    """Whether the parser has made a number of the text one less, so that it counts from 0."""
+    """Return whether the parser decremented an index of the text to count from 0."""
     kind = node.this.type
     return kind is None or kind.this in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.ARRAY)
 
 
 def count_from_1(node: exp.Bracket, words: Counter[str]) -> None:
-    """Places in lists as the text has them."""
+    """Correct the word counts to the indices as written."""
     for place in node.expressions if is_shifted(node) else ():
         number = _whole(place)
         if number is not None:
@@ -70,18 +70,18 @@ def count_from_1(node: exp.Bracket, words: Counter[str]) -> None:
 
 
 def _whole(node: exp.Expr) -> int | None:
-    """A whole number that stands in the text."""
+    """Return an integer constant of the text."""
     inner = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(inner, exp.Literal) or inner.args.get("is_string") or not str(inner.this).isdecimal():
         return None
     return -int(str(inner.this)) if inner is not node else int(str(inner.this))
 
 
-# What they are.
+# Rewrites.
 
 
 def ordered_list(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """PERCENTILE_CONT(ARRAY[0.25, 0.5]) WITHIN GROUP (ORDER BY x), from the top with DESC."""
+    """Rewrite PERCENTILE_CONT(ARRAY[0.25, 0.5]) WITHIN GROUP (ORDER BY x), from the top with DESC."""
     call, order = node.this, node.args.get("expression")
     if type(call) not in QUANTILES or not isinstance(call.this, exp.Array) or not isinstance(order, exp.Order):
         return None
@@ -97,8 +97,8 @@ def ordered_list(_statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 
 def part(statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """One of a list of quantiles, or of the counts of a HISTOGRAM. Raises UnsupportedSQL."""
-    assert isinstance(node, exp.Bracket)  # it is asked of no other
+    """Rewrite one element of a list of quantiles or of HISTOGRAM's counts. Raises UnsupportedSQL."""
+    assert isinstance(node, exp.Bracket)  # called for brackets only
     call = _part_of(node)
     if call is None:
         return None
@@ -111,7 +111,7 @@ def part(statement: Statement, node: exp.Expr) -> exp.Expr | None:
     quantiles, several = _quantiles(call), listed(call)
     at = _place(place, shifted=is_shifted(node))
     if quantiles is None or at is None or not -len(quantiles) <= at < len(quantiles):
-        from dpsql.sql.syntax.parse import span_of  # most texts have none
+        from dpsql.sql.syntax.parse import span_of  # imported only when needed
 
         most = "" if quantiles is None else f" from 1 to {len(quantiles)}"
         raise UnsupportedSQL(
@@ -129,7 +129,7 @@ def _placed(made: exp.Expr, call: exp.Expr) -> exp.Expr:
 
 
 def _quantiles(call: exp.Expr) -> list[str] | None:
-    """Those that a call gives, as decimals."""
+    """Return the quantiles of a call, as decimals."""
     several = listed(call)
     if several is not None:
         return [str(each.this) for each in several]
@@ -146,7 +146,7 @@ def _quantiles(call: exp.Expr) -> list[str] | None:
 
 
 def _place(node: exp.Expr, *, shifted: bool) -> int | None:
-    """A place in a list, from 0."""
+    """Return an index in a list, from 0."""
     if isinstance(node, exp.Anonymous):
         return named_place(node)
     if not _is_number(node) or not str(node.this).isdecimal():
@@ -155,7 +155,7 @@ def _place(node: exp.Expr, *, shifted: bool) -> int | None:
 
 
 def named_place(node: exp.Expr) -> int | None:
-    """OFFSET(i) and ORDINAL(i), from 0."""
+    """Return OFFSET(i) and ORDINAL(i) as an index from 0."""
     first = _PLACES.get(str(node.this).upper()) if isinstance(node, exp.Anonymous) else None
     inside = node.expressions[0] if first is not None and len(node.expressions) == 1 else None
     if inside is None or first is None or not _is_number(inside) or not str(inside.this).isdecimal():

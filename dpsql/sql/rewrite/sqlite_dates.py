@@ -1,4 +1,4 @@
-"""DATE(x) of several engines, and DATE(x, 'start of month', '-1 day') of SQLite."""
+"""DATE(x) of several engines, and SQLite's DATE(x, 'start of month', '-1 day')."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 
 
 def text_of(node: Any) -> str | None:
-    """A constant text; None for anything else."""
+    """Return a constant text, or None for anything else."""
     return str(node.this) if isinstance(node, exp.Literal) and node.args.get("is_string") else None
 
 
@@ -19,7 +19,7 @@ _SQLITE = re.compile(
 
 
 def date_of(args: list[Any]) -> exp.Expr | None:
-    """DATE(x), and DATE(x, 'start of month', '-1 day') of SQLite, whose months are added to first days alone: there all
+    """Rewrite DATE(x), and SQLite's DATE(x, 'start of month', '-1 day'). Months are added to first days only, where all
     engines agree."""
     texts = [text_of(each) for each in args[1:]]
     if not args or (text_of(args[0]) is not None and texts):

@@ -1,7 +1,7 @@
-"""STRFTIME, TO_CHAR, FORMAT_DATE: a time as text, put together of what the language has.
+"""STRFTIME, TO_CHAR, FORMAT_DATE: a time as text, composed of existing functions.
 
-Every code is a piece of the ISO text of a time, or one of its parts, padded. The time is first cut to the finest unit
-that the format writes: the text stays the same, and its public values are those of that unit, as with DATE_TRUNC.
+Every code is a slice of a time's ISO text, or a padded part of the time. The time is first truncated to the finest unit
+in the format: the text stays the same, and its public values are those of that unit, as with DATE_TRUNC.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dpsql.schema.frozen import dataclass
 from dpsql.sql.bind.scalars import RULES, Bind, ScalarBinder
 
 _ISO = "YYYY-MM-DD HH:MI:SS"
-"""The first characters of the text of a timestamp."""
+"""The first characters of a timestamp's text."""
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-"""From the coarsest to the finest; a week is no part of a month, so that both together are written day by day."""
+"""From coarsest to finest. A week is no part of a month, so both together are written day by day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What one code writes: characters of the ISO text from a place (`start`, `length`), or a part padded with zeros to
-    `width` (0: as it is), or the first `length` letters of a name; `case` is upper, lower or none."""
+    """The output of one code: a slice of the ISO text (`start`, `length`), a part padded with zeros to `width` (0:
+    unpadded), or the first `length` letters of a name; `case` is upper, lower or none."""
 
     unit: str
     start: int = 0
@@ -36,7 +36,7 @@ class Code:
     width: int = 0
     case: str = ""
     cyclic: bool = False
-    """It says nothing of the year: every value comes again."""
+    """Whether it omits the year, so that every value recurs."""
 
 
 def _iso(unit: str, word: str, *, cyclic: bool = True) -> Code:
@@ -65,7 +65,7 @@ STRFTIME: Mapping[str, Code] = {
     "%-I": _part("hour", "half_day"), "%-M": _part("minute", "minute"), "%-S": _part("second", "second"),
     "%-j": _part("day", "dayofyear"), "%Q": _part("quarter", "quarter"),
 }  # fmt: skip
-"""As DuckDB and Python write them, and BigQuery's %Q."""
+"""As in DuckDB and Python, plus BigQuery's %Q."""
 _SHORT = {"%F": "%Y-%m-%d", "%T": "%H:%M:%S", "%R": "%H:%M", "%D": "%m/%d/%y", "%h": "%b"}
 TO_CHAR: Mapping[str, Code] = {
     "YYYY": _YEAR, "YY": _SHORT_YEAR, "MM": _MONTH, "DD": _DAY, "HH24": _HOUR, "MI": _MINUTE, "SS": _SECOND,
@@ -75,7 +75,7 @@ TO_CHAR: Mapping[str, Code] = {
     "DDD": _part("day", "dayofyear", 3), "ID": _part("day", "isodow"),
     "FMMM": _part("month", "month"), "FMDD": _part("day", "day"), "FMHH24": _part("hour", "hour"),
 }  # fmt: skip
-"""As PostgreSQL writes them, in capitals or not; FM is without padding."""
+"""As in PostgreSQL, in any case; FM omits padding."""
 _NAMES: Mapping[str, Code] = {
     f"{fill}{word}": _name(unit, part, length, 0 if fill or length else 9, case)
     for unit, part, full, short in (("month", "monthname", "Month", "Mon"), ("day", "dayname", "Day", "Dy"))
@@ -83,13 +83,13 @@ _NAMES: Mapping[str, Code] = {
     for word, case in zip(words, ("", "upper", "lower"), strict=True)
     for fill in ("", "FM")
 }
-"""Names, written as their code is: Month, MONTH or month, in nine letters unless FM stands before it."""
+"""Names in the case of their code: Month, MONTH or month, padded to nine letters without FM."""
 
 Piece = Code | str
 
 
 def strftime_pieces(text: str) -> list[Piece] | None:
-    """The codes and the texts between them; None where a code is unknown."""
+    """Return the codes and the texts between them, or None for an unknown code."""
     for short, long in _SHORT.items():
         text = text.replace(short, long) if "%%" not in text else text
     pieces: list[Piece] = []
@@ -106,7 +106,7 @@ _NAMED = sorted(_NAMES, key=len, reverse=True)
 
 
 def to_char_pieces(text: str) -> list[Piece] | None:
-    """The same of PostgreSQL's codes; texts with letters stand in double quotes."""
+    """Do the same for PostgreSQL's codes; texts with letters are in double quotes."""
     pieces: list[Piece] = []
     place = 0
     while place < len(text):
@@ -132,7 +132,7 @@ def to_char_pieces(text: str) -> list[Piece] | None:
 
 
 class _Writer:
-    """Writes one time as text, piece after piece."""
+    """Writes one time as text, piece by piece."""
 
     def __init__(self, binder: ScalarBinder, node: exp.Expr, time: Expr) -> None:
         self.binder = binder
@@ -163,7 +163,7 @@ class _Writer:
         return self._padded(self.part(f"extract_{code.part}"), code.width)
 
     def _of_half_day(self, code: Code) -> Expr:
-        """AM and PM, and the hours of a clock with twelve."""
+        """Return AM or PM, or the hour of a 12-hour clock."""
         hour = self.part("extract_hour")
         if code.part == "half":
             place = self.apply("add", self.apply("int_divide", hour, _number(12)), _number(1))
@@ -189,8 +189,8 @@ def _finest(codes: list[Code]) -> str:
 
 
 def formatted(binder: ScalarBinder, node: exp.Expr, time: Expr, pieces: list[Piece]) -> Expr:
-    """The text of a date or timestamp. One code that comes again every year is a part, whose values are public however
-    long the range; everything else is a text of the finest unit in it."""
+    """Return the text of a date or timestamp. A single code that recurs every year is a part, with public values over
+    any range; all else is a text of its finest unit."""
     codes = [each for each in pieces if isinstance(each, Code)]
     if not codes:
         raise SQLSyntaxError("a format of time without a code.", span=binder.span(node), hint=_HINT)
@@ -216,8 +216,7 @@ def formatted(binder: ScalarBinder, node: exp.Expr, time: Expr, pieces: list[Pie
 
 
 def _merged(pieces: list[Piece]) -> list[Code | Literal | tuple[int, int]]:
-    """Codes whose characters follow one another in the ISO text, with what stands between them there, as one place and
-    length."""
+    """Merge codes, with the separators between them, that are adjacent in the ISO text into one start and length."""
     merged: list[Code | Literal | tuple[int, int]] = []
     for piece in pieces:
         before = merged[-1] if merged else None
@@ -248,7 +247,7 @@ _Read = Callable[[str], "list[Piece] | None"]
 
 
 def _written(binder: ScalarBinder, node: exp.Expr, arguments: list[exp.Expr], read: _Read, bind: Bind) -> Expr:
-    """A call with a time and a format, in whichever order."""
+    """Bind a call with a time and a format, in either order."""
     texts = [each for each in arguments if isinstance(each, exp.Literal) and each.args.get("is_string")]
     if len(arguments) != 2 or not texts:
         raise UnsupportedSQL(
@@ -280,7 +279,7 @@ def _to_char(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
 
 
 def format_date(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """FORMAT_DATE('%Y', d) and its like, of BigQuery."""
+    """Bind BigQuery's FORMAT_DATE('%Y', d) and similar."""
     return _written(binder, node, list(node.expressions), strftime_pieces, bind)
 
 

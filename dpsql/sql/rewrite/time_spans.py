@@ -1,4 +1,4 @@
-"""Time between two timestamps, in whole microseconds, and times cut to buckets of some width: TIME_BUCKET, DATE_BIN."""
+"""Time between two timestamps, in integer microseconds, and truncation to buckets: TIME_BUCKET, DATE_BIN."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.sql.bind.scalars import Bind, ScalarBinder
 
 _SIZES = {unit.name: unit for unit in ALL_UNITS}
 _MONTH = 30 * MICROSECONDS_A_DAY
-"""Where intervals are compared, in DuckDB too."""
+"""The length of a month where intervals are compared, as in DuckDB."""
 _PARTS = {
     "day": (MICROSECONDS_A_DAY, 0),
     "hour": (3_600 * MICROSECONDS_A_SECOND, MICROSECONDS_A_DAY),
@@ -23,28 +23,28 @@ _PARTS = {
     "millisecond": (1_000, 60 * MICROSECONDS_A_SECOND),
     "microsecond": (1, 60 * MICROSECONDS_A_SECOND),
 }
-"""The length of a part of a time between two others, and the whole that it is the rest of."""
+"""The length of a part of a time difference, and the larger unit whose remainder it is."""
 _HINT = "Write TIME_BUCKET(INTERVAL '15 minutes', t)."
 
 
 def is_between(expr: Expr) -> bool:
-    """Whether an expression is the time between two timestamps."""
+    """Return whether an expression is the time between two timestamps."""
     return isinstance(expr, Call) and expr.function.name == "microseconds_between"
 
 
 def is_age(node: exp.Expr) -> bool:
-    """Whether a node is a call of AGE."""
+    """Return whether a node is a call of AGE."""
     return type(node) is exp.Anonymous and str(node.this).upper() == "AGE"
 
 
 def beside_interval(node: exp.Expr) -> bool:
-    """Whether a node is compared with an INTERVAL."""
+    """Return whether a node is compared with an INTERVAL."""
     outer = _comparison_of(node)
     return outer is not None and any(isinstance(each.unnest(), exp.Interval) for each in outer.iter_expressions())
 
 
 def _comparison_of(node: exp.Expr) -> exp.Expr | None:
-    """The comparison that a node is an operand of, in parentheses or not."""
+    """Return the comparison with the node as an operand, even in parentheses."""
     outer = node.parent
     while isinstance(outer, exp.Paren):
         outer = outer.parent
@@ -53,8 +53,7 @@ def _comparison_of(node: exp.Expr) -> exp.Expr | None:
 
 
 def compared(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr | None:
-    """INTERVAL beside the time between two timestamps, or beside AGE, in microseconds; None where it stands
-    elsewhere."""
+    """Bind INTERVAL compared with the time between two timestamps, or with AGE, in microseconds; None elsewhere."""
     outer = _comparison_of(node)
     if outer is None:
         return None
@@ -67,8 +66,8 @@ def compared(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr | None:
 
 
 def part_of(binder: ScalarBinder, part: str, node: exp.Expr, span: Expr) -> Expr | None:
-    """EXTRACT of the time between two timestamps: the whole days, then the rest, each toward zero; None for parts that
-    it has not."""
+    """Bind EXTRACT from the time between two timestamps: whole days, then the rest, each toward zero; None for other
+    parts."""
     if part == "epoch":
         return binder.apply("divide", node, [span, Literal(MICROSECONDS_A_SECOND, Type.INTEGER)])
     if part not in _PARTS:
@@ -79,7 +78,7 @@ def part_of(binder: ScalarBinder, part: str, node: exp.Expr, span: Expr) -> Expr
 
 
 def interval_of(binder: ScalarBinder, node: exp.Expr) -> tuple[Unit, int]:
-    """The unit and the number of a constant INTERVAL. Raises UnsupportedSQL, SQLSyntaxError."""
+    """Return the unit and number of a constant INTERVAL. Raises UnsupportedSQL, SQLSyntaxError."""
     word = node.args.get("unit")
     name = UNITS.get(str(word.this).upper()) if isinstance(word, exp.Var) else None
     text = str(node.this.this).strip() if isinstance(node.this, exp.Literal) else ""
@@ -89,8 +88,10 @@ def interval_of(binder: ScalarBinder, node: exp.Expr) -> tuple[Unit, int]:
 
 
 def bucket(binder: ScalarBinder, node: exp.Expr, bind: Bind) -> Expr:
-    """TIME_BUCKET(width, t [, origin]), DATE_BIN(width, t, origin): where the bucket begins that t lies in. Buckets of
-    months are counted from January 2000, others from Monday, 3 January 2000, as in DuckDB."""
+    """Bind TIME_BUCKET(width, t [, origin]) and DATE_BIN(width, t, origin): the start of t's bucket.
+
+    Buckets of months count from January 2000, others from Monday, 3 January 2000, as in DuckDB.
+    """
     if not isinstance(node.this, exp.Interval):
         raise SQLSyntaxError("a bucket's width is a constant INTERVAL.", span=binder.span(node), hint=_HINT)
     unit, count = interval_of(binder, node.this)
@@ -129,13 +130,14 @@ def _number(value: int) -> Literal:
 
 
 def _pieces(binder: ScalarBinder, node: exp.Expr, apart: Expr, width: int) -> Expr:
-    """How many whole widths; `apart` is not negative. The product's values are the multiples alone."""
+    """Return `apart`, which is not negative, rounded down to a multiple of `width`. The result takes only these
+    values."""
     whole = binder.apply("int_divide", node, [apart, _number(width)])
     return binder.apply("multiply", node, [whole, _number(width)])
 
 
 def _of_months(binder: ScalarBinder, node: exp.Expr, time: Expr, width: int) -> Expr:
-    """Counted from the first January after year 0 from which whole widths lead to January 2000."""
+    """Count from the first month after year 0 that is a whole number of widths before January 2000."""
     months = (2_000 - 1) * 12 % width
     year, month = 1 + months // 12, 1 + months % 12
     start = _moment(f"{year:04}-{month:02}-01") if year <= 9_999 else int(MICROSECONDS.upper)
@@ -146,7 +148,7 @@ def _of_months(binder: ScalarBinder, node: exp.Expr, time: Expr, width: int) -> 
 
 
 def _of_time(binder: ScalarBinder, node: exp.Expr, time: Expr, width: int, origin: int | None) -> Expr:
-    """Counted from the first time of the calendar from which whole widths lead to the origin."""
+    """Count from the first calendar time that is a whole number of widths before the origin."""
     least = int(MICROSECONDS.lower)
     at = _moment("2000-01-03") if origin is None else origin
     start = least + (at - least) % width
@@ -157,7 +159,7 @@ def _of_time(binder: ScalarBinder, node: exp.Expr, time: Expr, width: int, origi
 
 
 def _from(binder: ScalarBinder, node: exp.Expr, time: Expr, first: Literal, begins: Expr) -> Expr:
-    """NULL before `first`: a bucket there begins before year 1."""
+    """Return NULL before `first`: buckets there begin before year 1."""
     assert isinstance(first.value, int)
     if unfiltered(time).range.lower >= first.value:
         return begins

@@ -1,4 +1,4 @@
-"""WIDTH_BUCKET, said as a CASE."""
+"""Rewrite WIDTH_BUCKET as a CASE."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dpsql.errors import UnsupportedSQL
 from dpsql.sql.syntax.parse import span_of
 
 MOST_BUCKETS = 10_000
-"""As many as derived groups."""
+"""The limit of derived groups."""
 _ONE = exp.Literal.number(1)
 
 
 def bucket(sql: str, node: exp.Expr) -> exp.Expr:
-    """WIDTH_BUCKET(x, low, high, n): 0 below, n + 1 from the high end on, else the number of the piece from 1. Raises
+    """Rewrite WIDTH_BUCKET(x, low, high, n): 0 below, n + 1 from high on, otherwise the bucket number from 1. Raises
     UnsupportedSQL."""
     written = [node.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
     low, high, count = [None if each is None else _number(each) for each in written]
