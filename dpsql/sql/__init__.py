@@ -1,4 +1,4 @@
-"""The language: SQL text and declared tables in, a query plan out. Nothing above imports sqlglot.
+"""The language: from SQL text and declared tables to a query plan. No package above imports sqlglot.
 
 sqlglot takes longer to import than the rest of the engine, so it is loaded with the first query.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def compile_query(sql: object, catalog: Catalog, params: Params = ()) -> CompiledQuery:
-    """The compiled statement. Raises a QueryRefused that names the place in the text."""
+    """Return the compiled statement. Raises a QueryRefused with the place in the text."""
     from dpsql.sql.compile import compile_query as compile_statement
 
     return compile_statement(sql, catalog, params)

@@ -1,8 +1,8 @@
 """Compile SQL text into a query plan, pass by pass: syntax, names, rewrite, boundary, bind.
 
-Most statements are one private SELECT, possibly with SELECTs over its answer. These are bound as they stand. A
-statement that is refused that way is separated at the privacy boundary into releases and the post-processing SQL over
-them, and each release is bound.
+Most statements are one private SELECT, possibly with SELECTs over its answer. These are bound directly. If that is
+refused, the statement is separated at the privacy boundary into releases and the post-processing SQL over them, and
+each release is bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsql.sql.syntax.parameters import Params
 from dpsql.sql.syntax.parse import Statement, check_is_select, parse
 
 _OF_THE_TEXT = (SQLSyntaxError, TypeMismatch, InvalidParameter)
-"""Faults of a text however it is separated. Other refusals depend on which of its parts is read first."""
+"""Errors of a text however it is separated. Other refusals depend on the part that is read first."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CompiledQuery:
 
 
 def compile_query(sql: object, catalog: Catalog, params: Params = ()) -> CompiledQuery:
-    """The compiled statement. Raises a QueryRefused that names the place in the text."""
+    """Return the compiled statement. Raises a QueryRefused with the place in the text."""
     statement = parse(sql)
     try:
         check_is_select(statement)
@@ -60,16 +60,16 @@ def compile_query(sql: object, catalog: Catalog, params: Params = ()) -> Compile
 
 
 def separate(statement: Statement, catalog: Catalog, params: Params) -> QueryPlan | None:
-    """The releases of a statement and the post-processing SQL over them; None where it has no SQL over a release.
-    Raises a QueryRefused."""
-    from dpsql.sql.boundary.statements import separate_statement  # most statements are of one release
+    """Return a statement's releases and post-processing SQL, or None without SQL over a release. Raises a
+    QueryRefused."""
+    from dpsql.sql.boundary.statements import separate_statement  # most statements are one release
 
     return separate_statement(statement, catalog, params)
 
 
 def better_refusal(of_several: QueryRefused, of_one: QueryRefused) -> QueryRefused:
-    """The refusal to show of a statement that was read as one release, and as several."""
-    from dpsql.sql.boundary.error_places import located  # most statements are of one release
+    """Return the refusal to show for a statement read as one release and as several."""
+    from dpsql.sql.boundary.error_places import located  # most statements are one release
 
     is_of_one = "people's rows" in of_one.about or not isinstance(of_one, UnsupportedSQL | SQLSyntaxError)
     return of_one if is_of_one else located(of_several, of_one)

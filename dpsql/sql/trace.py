@@ -1,4 +1,4 @@
-"""The stages of one statement on its way through the compiler, for people who change it."""
+"""The stages of one statement in the compiler, for contributors."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class CompileTrace:
     syntax : str
         The parsed text.
     rewrite : str
-        The text with syntactic sugar in the language's own words.
+        The text with syntactic sugar expanded.
     releases : tuple of str
-        The private SELECTs that the privacy boundary separates, in the order in which they run. A statement that is one
-        release as it stands has its rewritten text here.
+        The private SELECTs that the privacy boundary separates, in execution order. For a statement that is one release
+        already, its rewritten text.
     postprocess : str or None
-        The SQL over released values, as DuckDB runs it. None where the answer is that of the one release.
+        The SQL over released values, as DuckDB runs it. None if the answer is that of a single release.
     plan : QueryPlan
         The bound plan.
     """
@@ -58,14 +58,14 @@ class CompileTrace:
 
 
 def traced(sql: str, catalog: Catalog, params: Params = ()) -> CompileTrace:
-    """The stages of a statement. Raises a QueryRefused as `compile_query` does."""
+    """Return the stages of a statement. Raises a QueryRefused as `compile_query` does."""
     compiled = compile_query(sql, catalog, params)
     statement, plan = compiled.statement, compiled.plan
     if plan.postprocess is None:
         rewritten = _text(settled(statement, catalog, params, set())[0])
         return CompileTrace(_text(statement), rewritten, (rewritten,), None, plan)
     separation = separation_of(statement, catalog, params)
-    assert separation is not None  # the statement has been separated above
+    assert separation is not None  # the statement is separated above
     rewritten = _text(separation.statement)
     separation.plan()
     selects = tuple(map(_with_names, separation.selects))
@@ -73,7 +73,7 @@ def traced(sql: str, catalog: Catalog, params: Params = ()) -> CompileTrace:
 
 
 def _with_names(select: exp.Select) -> str:
-    """The text of a SELECT, with the names of the prior values that it reads."""
+    """Return the text of a SELECT, with the names of the prior values it reads."""
     return said(select.transform(lambda each: exp.column(each.this) if isinstance(each, PriorValue) else each))
 
 

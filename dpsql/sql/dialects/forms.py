@@ -1,4 +1,4 @@
-"""The kinds of nodes that mean the same in every dialect, once sqlglot has read them."""
+"""Nodes that mean the same in every dialect once sqlglot has parsed them."""
 
 from __future__ import annotations
 

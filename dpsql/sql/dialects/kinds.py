@@ -1,4 +1,4 @@
-"""Kinds of expressions, as known before names are resolved: enough to tell divisions of whole numbers."""
+"""Kinds of expressions before names are resolved: enough to recognize integer division."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlglot import exp
 from dpsql.schema.columns import TableSchema, Type
 
 KIND = "kind"
-"""Under this word a node that a rule has written keeps the kind of the one that it stands for."""
+"""Metadata key under which a rewritten node keeps the original's kind."""
 _DEEPEST = 64
-"""Aliases that are followed: no text refers so far through its own sub-queries, and a circle ends."""
+"""Maximum number of aliases followed: no text refers so far through its own sub-queries, and cycles end."""
 
 
 class Kind(Enum):
-    """The kind that an expression is known to have."""
+    """The known kind of an expression."""
 
     WHOLE = "a whole number"
     REAL = "a number"
@@ -66,7 +66,7 @@ _NUMBERS = {Kind.WHOLE, Kind.REAL}
 
 
 class Kinds:
-    """The kinds of the expressions of a text, by the columns of its tables and the aliases that it gives."""
+    """The kinds of a text's expressions, from the columns of its tables and its aliases."""
 
     def __init__(self, tree: exp.Expr, tables: Iterable[TableSchema]) -> None:
         self._columns: dict[str, set[Kind | None]] = {}
@@ -78,7 +78,7 @@ class Kinds:
             self._aliases.setdefault(alias.alias.casefold(), []).append(alias.this)
 
     def of(self, node: object, deep: int = 0) -> Kind | None:
-        """The kind of an expression; None where it is not known."""
+        """Return the kind of an expression, or None if unknown."""
         if deep > _DEEPEST or not isinstance(node, exp.Expr):
             return None
         if KIND in node.meta:
@@ -140,7 +140,7 @@ def _of_cast(node: exp.Cast) -> Kind | None:
 
 
 def _joined(kinds: Iterable[Kind | None]) -> Kind | None:
-    """The kind of several parts: a real beside whole numbers makes a real; of unlike ones nothing is known."""
+    """Return the common kind: a real and integers make a real; other mixtures are unknown."""
     found = set(kinds)
     if found and found <= _NUMBERS:
         return Kind.WHOLE if found == {Kind.WHOLE} else Kind.REAL

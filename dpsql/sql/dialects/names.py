@@ -1,7 +1,7 @@
-"""The dialects that can be read, and in what their words differ from DuckDB's.
+"""Available dialects, and how their words differ from DuckDB's.
 
-They follow what each engine documents for its default settings. Of a dialect that is not listed nothing is assumed:
-words whose meaning differs between engines are refused there.
+They follow each engine's documentation for default settings. Nothing is assumed about unlisted dialects: words whose
+meaning differs between engines are refused there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SYNONYMS = {"mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sql
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """The meanings of a dialect's words. The defaults are for dialects of which that is not known."""
+    """The meanings of a dialect's words. The defaults stand for unknown."""
 
     name: str = ""
     sunday: int | None = None
-    """The number that DAYOFWEEK (DOW) gives a Sunday: 0, 1, or 7 where Monday is 1."""
+    """The number of Sunday in DAYOFWEEK (DOW): 0, 1, or 7 if Monday is 1."""
     iso_weeks: bool = False
     """WEEK in EXTRACT, and WEEK(x), are weeks of ISO 8601."""
     monday_weeks: bool = False
@@ -32,23 +32,23 @@ class Habits:
     monday_borders: bool = False
     """Differences in weeks count Mondays."""
     whole_units: bool = False
-    """A difference in months counts months that are complete, not borders of months between both."""
+    """A difference in months counts complete months, not month boundaries."""
     casts_cut: bool | None = None
-    """A cast of a number to an integer drops what is behind the point; False: it takes the nearest one."""
+    """A cast from a number to an integer drops decimals; False: it rounds."""
     ignores_case: bool = False
-    """LIKE and regular expressions take capital and small letters for the same."""
+    """LIKE and regular expressions ignore case."""
     counts_bytes: bool = False
-    """LENGTH is a number of bytes."""
+    """LENGTH counts bytes."""
     days_are_numbers: bool = False
     """The difference of two dates is a number of days, and date + 1 is the next day."""
     whole_seconds: bool = False
     """SECOND in EXTRACT has no fraction."""
     skips_nulls: bool | None = None
-    """GREATEST and LEAST leave NULLs out; False: they are NULL beside one."""
+    """GREATEST and LEAST ignore NULLs; False: any NULL makes them NULL."""
     samples: bool | None = None
     """STDDEV and VARIANCE divide by n - 1; False: by n."""
     real_decimals: bool = False
-    """DECIMAL and NUMERIC without a size keep what is behind the point."""
+    """DECIMAL and NUMERIC without a size keep decimals."""
 
 
 _POSTGRES = Habits(
@@ -124,7 +124,7 @@ HABITS: Mapping[str, Habits] = MappingProxyType(
 
 
 def habits_of(dialect: object) -> Habits:
-    """The habits of a dialect, with the name by which sqlglot knows it. Raises InvalidArgument."""
+    """Return the habits of a dialect, with sqlglot's name for it. Raises InvalidArgument."""
     known = sorted({each.value for each in Dialects if each.value} | set(_SYNONYMS))
     if not isinstance(dialect, str):
         raise InvalidArgument(f"dialect must be the name of an SQL dialect, got {as_written(dialect)}.")

@@ -9,7 +9,7 @@ from dpsql.sql.dialects.reading import TIMES, DialectText
 
 
 def division(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """Where it is that of whole numbers, it has no remainder."""
+    """Translate /, which drops the remainder of integers."""
     if not node.args.get("typed"):
         return None
     kinds = {reading.kinds.of(node.this), reading.kinds.of(node.expression)}
@@ -33,7 +33,7 @@ def rounded(node: exp.Expr, _: DialectText) -> exp.Expr | None:
 def logarithm(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     if node.expression is None or reading.habits.name not in ("presto", "athena"):
         return None
-    return exp.Log(this=node.expression, expression=node.this)  # sqlglot takes the base for the number
+    return exp.Log(this=node.expression, expression=node.this)  # sqlglot confuses base and number
 
 
 def cast(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
@@ -67,7 +67,7 @@ def converted(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def added(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """+ and -: of dates only where a date and a number of days make a date; + of texts puts them together."""
+    """Translate + and -: for dates only if a date and days make a date; + of texts joins them."""
     kinds = {reading.kinds.of(node.this), reading.kinds.of(node.expression)}
     if isinstance(node, exp.Add) and Kind.TEXT in kinds and reading.habits.name == "tsql":
         return exp.DPipe(this=node.this, expression=node.expression, safe=True)
@@ -79,7 +79,7 @@ def added(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def extreme(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """GREATEST and LEAST, which sqlglot writes so that they are NULL beside a NULL where the node says so."""
+    """Translate GREATEST and LEAST, which sqlglot makes NULL for any NULL if the node requires it."""
     if reading.habits.skips_nulls is None:
         raise reading.uncertain(node, "GREATEST beside a NULL", "Write CASE WHEN a > b THEN a ELSE b END.")
     node.set("ignore_nulls", reading.habits.skips_nulls)
@@ -87,7 +87,7 @@ def extreme(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def spread(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """STDDEV and VARIANCE: of a sample, or of all there are."""
+    """Translate STDDEV and VARIANCE, of a sample or a population."""
     samples, standard = reading.habits.samples, isinstance(node, exp.Stddev)
     if samples is None:
         raise reading.uncertain(node, "STDDEV or VARIANCE", "Write STDDEV_SAMP, STDDEV_POP, VAR_SAMP or VAR_POP.")

@@ -1,4 +1,4 @@
-"""Places of the written text, found again in the user's."""
+"""Map positions in the translated text back to the original."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dpsql.errors import Span
 
 
 def place_in(text: str, words: Sequence[Token], span: Span, written: Sequence[Token]) -> Span | None:
-    """The place in a text of which the words in `span` were made; None where none of them is certain.
+    """Return the span of the words that the words in `span` come from, or None if none is certain.
 
-    A word that stands in both texts equally often is the same one, in turn. Others were made, moved or doubled.
+    A word that occurs equally often in both texts is the same one, in order. Others were added, moved or repeated.
 
-    text, words: the user's. span, written: a place in the text that was written of it, and that text's words."""
+    text, words: the original. span, written: a position in the translated text, and that text's words.
+    """
     there, here = _by_spelling(words), _by_spelling(written)
     origins = [
         words[there[spelling][turn]]
@@ -29,7 +30,7 @@ def place_in(text: str, words: Sequence[Token], span: Span, written: Sequence[To
 
 
 def _by_spelling(words: Sequence[Token]) -> Mapping[str, list[int]]:
-    """The places of each word."""
+    """Return the positions of each word."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         places.setdefault(word.text.casefold(), []).append(place)

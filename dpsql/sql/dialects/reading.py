@@ -1,4 +1,4 @@
-"""The text that rules read, and their refusals."""
+"""The text that rules translate, and their refusals."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TIMES = {Kind.DAY, Kind.MOMENT}
 
 @dataclass(frozen=True)
 class DialectText:
-    """A text that is read: the user's words, the dialect's habits, the kinds of expressions."""
+    """A text being translated: the user's words, the dialect's habits, the kinds of expressions."""
 
     sql: str
     habits: Habits
     kinds: Kinds
 
     def refused(self, node: exp.Expr, message: str, hint: str = "") -> UnsupportedSQL:
-        """The refusal of a node of the user's text."""
+        """Return the refusal of a node of the user's text."""
         return UnsupportedSQL(message, span=span_of(self.sql, node), hint=hint)
 
     def unread(self, node: exp.Expr) -> UnsupportedSQL:
-        """The refusal of a node without a rule, by the word that the user wrote for it."""
+        """Return the refusal of a node without a rule, by the user's word for it."""
         place = span_of(self.sql, node)
         before = None if place is None else _CALL.search(self.sql, 0, place.start)
         shown = "" if place is None else self.sql[place.start : place.end + 1]
@@ -47,19 +47,19 @@ class DialectText:
         )
 
     def uncertain(self, node: exp.Expr, word: str, hint: str) -> UnsupportedSQL:
-        """The refusal of a word that other engines read in another way."""
+        """Return the refusal of a word that other engines read differently."""
         return self.refused(node, f"{word} of {self.habits.name} has no counterpart here that means the same.", hint)
 
 
 Rule = Callable[[exp.Expr, DialectText], exp.Expr | None]
-"""A node to what stands in its place, None where it stays; raises UnsupportedSQL."""
+"""Maps a node to its replacement, or None to keep it; raises UnsupportedSQL."""
 
 
 def called(name: str, *args: exp.Expr) -> exp.Anonymous:
-    """A call of one of the language's own functions."""
+    """Return a call of one of dpsql's own functions."""
     return exp.Anonymous(this=name, expressions=list(args))
 
 
 def number(value: int) -> exp.Expr:
-    """A constant."""
+    """Return an integer constant."""
     return exp.Literal.number(value)

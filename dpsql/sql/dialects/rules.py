@@ -1,4 +1,4 @@
-"""Nodes whose meaning depends on the dialect, each with the rule that writes or refuses it."""
+"""Rules for nodes whose meaning depends on the dialect: each rewrites or refuses its node."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dpsql.sql.dialects.reading import TIMES, DialectText, Rule, called, number
 
 _NAMES = {
     "tsql": {"STDEVP": "STDDEV_POP", "VAR": "VAR_SAMP", "VARP": "VAR_POP"},
-    "postgres": {"AGE": "AGE"},  # DuckDB has it from there
+    "postgres": {"AGE": "AGE"},  # DuckDB adopted it
 }
-"""Functions that sqlglot knows by no class, and what they are called here."""
+"""Functions without a sqlglot class, and their names here."""
 
 
 def _anonymous(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
@@ -81,6 +81,6 @@ RULES: Mapping[type[exp.Expr], Rule] = {
     exp.Week: times.week,
     exp.WeekOfYear: times.week,
 }
-"""Kinds of nodes with their rules."""
+"""Rules by kind of node."""
 READ_IN_OTHERS = frozenset({exp.Split, exp.RegexpSplit, exp.LimitOptions})
-"""Nodes that only the rule of another one reads."""
+"""Nodes that only another node's rule reads."""

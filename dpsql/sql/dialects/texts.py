@@ -16,7 +16,7 @@ def like(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 def length(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
     inner = node.this
-    if reading.habits.name == "tsql":  # LEN counts no blanks at the end
+    if reading.habits.name == "tsql":  # LEN ignores trailing blanks
         inner = called("RTRIM", inner.this if isinstance(inner, exp.Cast) else inner)
     if node.args.get("binary") and reading.habits.counts_bytes:
         raise reading.uncertain(node, "LENGTH, a number of bytes,", "Write CHAR_LENGTH(x), the number of characters.")
@@ -40,7 +40,7 @@ def place(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def piece(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """SPLIT_PART: engines agree on places from 1 and separators of a letter or more."""
+    """Translate SPLIT_PART: engines agree on positions from 1 and non-empty separators."""
     separator, place = node.args.get("delimiter"), node.args.get("part_index")
     if not _is_text(separator) or not (isinstance(place, exp.Literal) and place.is_int and int(place.name) >= 1):
         raise reading.refused(node, "SPLIT_PART takes a text as separator here, and a place from 1 on.")
@@ -49,7 +49,7 @@ def piece(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def element(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """SPLIT(x, '-')[0]: a piece of a text, NULL where it has not so many."""
+    """Translate SPLIT(x, '-')[0]: a piece of a text, NULL if it has too few."""
     split, at = node.this, node.expressions[0] if len(node.expressions) == 1 else None
     plain = isinstance(split, exp.Split) or (isinstance(split, exp.RegexpSplit) and _is_plain(split.expression))
     if not plain or not _is_text(split.expression) or not (isinstance(at, exp.Literal) and at.is_int):
@@ -72,12 +72,12 @@ def _is_text(node: object) -> bool:
 
 
 def _is_plain(node: object) -> bool:
-    """Tell a pattern that is the very text it looks for."""
+    """Return whether a pattern is literal text."""
     return isinstance(node, exp.Literal) and not set(node.name) & set("\\.[](){}*+?|^$")
 
 
 def _pattern(node: exp.Expr, reading: DialectText) -> exp.Expr:
-    """The pattern of a node, as one that takes capital and small letters for the same where the dialect does."""
+    """Return a node's pattern, made case-insensitive if the dialect ignores case."""
     pattern: exp.Expr = node.expression
     if not reading.habits.ignores_case:
         return pattern
@@ -94,7 +94,7 @@ def matches(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def extracted(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """Where nothing matches, NULL or an empty text, as in the dialect."""
+    """Translate extraction: without a match, NULL or an empty text as in the dialect."""
     if any(node.args.get(each) is not None for each in ("position", "occurrence", "parameters")):
         raise reading.refused(node, "REGEXP_EXTRACT takes a text, a pattern and a group here.")
     pattern, group = _pattern(node, reading), node.args.get("group")
@@ -113,7 +113,7 @@ def extracted(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def joined(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """|| and CONCAT: for Oracle a NULL is an empty text in them."""
+    """Translate || and CONCAT, where Oracle treats NULL as an empty text."""
     if reading.habits.name != "oracle":
         return None
     parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]

@@ -12,7 +12,7 @@ _ISO_PARTS = {"ISOWEEK": "WEEK", "WEEKISO": "WEEK", "WEEK_ISO": "WEEK", "ISO_WEE
 _PARTS = {
     "YEAR", "QUARTER", "MONTH", "DAY", "DAYOFYEAR", "DOY", "HOUR", "MINUTE", "ISODOW", "ISOYEAR", "EPOCH",
 }  # fmt: skip
-"""Parts that mean the same everywhere. SECOND has a fraction in some engines, and none in others."""
+"""Parts that mean the same everywhere. SECOND has a fraction only on some engines."""
 _UNITS = {
     **dict.fromkeys(("YEAR", "YEARS", "YYYY", "YY", "SYYYY"), "YEAR"),
     **dict.fromkeys(("QUARTER", "QUARTERS", "Q"), "QUARTER"),
@@ -54,14 +54,14 @@ def iso_day(node: exp.Expr, _: DialectText) -> exp.Expr | None:
 
 
 def week(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    always = isinstance(node, exp.WeekOfYear)  # of ISO 8601 wherever it is called so
+    always = isinstance(node, exp.WeekOfYear)  # always ISO 8601
     if node.args.get("mode") is not None or not (always or reading.habits.iso_weeks):
         raise reading.uncertain(node, "WEEK", "Write WEEKOFYEAR or ISOWEEK where the dialect has it.")
     return called("WEEK", node.this)
 
 
 def cut(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """DATE_TRUNC; a week that begins on Sunday is written by sqlglot."""
+    """Translate DATE_TRUNC; sqlglot writes weeks that begin on Sunday."""
     unit = node.args.get("unit")
     if isinstance(unit, exp.WeekStart):
         if unit.name.upper() != "SUNDAY":
@@ -76,7 +76,7 @@ def cut(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def apart(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """The time from the second argument to the first, as sqlglot orders them."""
+    """Translate the time from the second argument to the first, sqlglot's order."""
     unit, later, earlier = node.args.get("unit"), node.this, node.expression
     if isinstance(unit, exp.WeekStart):
         return None  # sqlglot writes it
@@ -93,7 +93,7 @@ def apart(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def read(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """A constant that is read by a format: where this is that of ISO 8601, a cast reads it too."""
+    """Translate a constant read with a format: a cast reads ISO 8601 too."""
     pattern = node.args.get("format")
     if not (isinstance(node.this, exp.Literal) and isinstance(pattern, exp.Literal) and pattern.name in _ISO):
         raise reading.refused(
@@ -103,7 +103,7 @@ def read(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
 
 
 def as_text(node: exp.Expr, reading: DialectText) -> exp.Expr | None:
-    """TO_CHAR, whose format is in PostgreSQL's words."""
+    """Translate TO_CHAR, whose format follows PostgreSQL."""
     pattern = node.args.get("format")
     if not isinstance(pattern, exp.Literal):
         raise reading.refused(node, "TO_CHAR without a constant format is not read.", "Write CAST(x AS VARCHAR).")

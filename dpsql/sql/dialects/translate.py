@@ -1,4 +1,4 @@
-"""A text of another dialect -> the same question in the language, with the way back for places of errors."""
+"""Translate another dialect's text into dpsql's language, with a mapping back for error positions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PRIVACY = re.compile(r"\bWITH\s+DIFFERENTIAL_PRIVACY\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Translation:
-    """A user's text and what it is in the language."""
+    """A user's text and its translation."""
 
     sql: str
     words: tuple[Token, ...]
     written: str
 
     def place(self, span: Span | None) -> Span | None:
-        """The place in the user's text that a place in the written one comes from."""
+        """Return the span in the user's text for a span in the translation."""
         if span is None or span.sql != self.written:
             return span
         return place_in(self.sql, self.words, span, self._written_words)
@@ -46,7 +46,7 @@ class Translation:
 
 
 def translate(sql: object, dialect: object, catalog: Catalog) -> Translation:
-    """The question in the language. Raises SQLSyntaxError, UnsupportedSQL, InvalidArgument."""
+    """Translate a query. Raises SQLSyntaxError, UnsupportedSQL, InvalidArgument."""
     habits = habits_of(dialect)
     text = checked_text(sql)
     if _PRIVACY.search(text):
@@ -62,13 +62,13 @@ def translate(sql: object, dialect: object, catalog: Catalog) -> Translation:
         written = PrivacyDialect().generate(
             _in_own_words(tree, reading), unsupported_level=ErrorLevel.IMMEDIATE, comments=False
         )
-    except SqlglotError:  # it cannot be written, or a part of it be read
+    except SqlglotError:  # not writable, or partly unreadable
         raise UnsupportedSQL(f"something in the text has no counterpart here for {habits.name}.") from None
     return Translation(text, tuple(words), f"{'EXPLAIN PRIVACY ' if before else ''}{written}{after}")
 
 
 def _read(text: str, habits: Habits) -> tuple[list[Token], exp.Query, str]:
-    """The words of the dialect, their tree, and what of the language stands after them (WITHIN)."""
+    """Return the dialect's words, their tree, and the trailing dpsql syntax (WITHIN)."""
     dialect = Dialect.get_or_raise(habits.name)
     words, goal = checked_tokens(text, dialect), _GOAL.search(text)
     place = next((at for at, word in enumerate(words) if goal is not None and word.start == goal.start()), len(words))
@@ -82,7 +82,7 @@ def _read(text: str, habits: Habits) -> tuple[list[Token], exp.Query, str]:
 
 
 def _in_own_words(tree: exp.Query, reading: DialectText) -> exp.Query:
-    """The tree with every rule applied, innermost nodes first. Raises UnsupportedSQL."""
+    """Return the tree with every rule applied, innermost nodes first. Raises UnsupportedSQL."""
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Select) and node.args.get("kind"):
             raise reading.refused(node, f"SELECT AS {node.args['kind']} is not read.")

@@ -1,1 +1,1 @@
-"""Name pass: the relation and column that each name means."""
+"""Name pass: resolve names to relations and columns."""

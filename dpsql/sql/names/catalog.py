@@ -1,4 +1,4 @@
-"""The tables that a query may name."""
+"""The tables available to a query."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from dpsql.schema.frozen import dataclass
 
 
 class PublicValues(Protocol):
-    """What public tables hold."""
+    """The contents of public tables."""
 
     @property
     def version(self) -> int:
-        """A number for their contents, never used for others."""
+        """Return a version number of the contents, never reused."""
 
     def of(self, source: Source, expr: Expr) -> tuple[Key, ...] | None:
-        """The distinct values of an expression over public rows, ascending, NULL last; None if they are too many."""
+        """Return the distinct values of an expression over public rows, ascending, NULL last; None if too many."""
 
     def together(self, source: Source, exprs: Sequence[Expr]) -> tuple[tuple[Key, ...], ...] | None:
-        """The distinct rows of several expressions over public rows, in ascending order, NULL last; None if they are
-        too many."""
+        """Return the distinct rows of several expressions over public rows, ascending, NULL last; None if too many."""
 
     def aggregate(self, source: Source, aggregation: Aggregation, kind: Type) -> Key:
-        """One exact aggregate over all public rows of a source; None for NULL."""
+        """Return one exact aggregate over all public rows of a source; None for NULL."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """Tables by folded name. `any_name`: the one table answers to whatever name the query writes. `shown`, `values`:
-    what earlier releases of the statement show, by names that are no words of it. `auto_bounds`: queries choose bounds
-    privately for columns without declared ones."""
+    """Tables by folded name. `any_name`: the only table has every name. `shown`, `values`: results of the statement's
+    earlier releases, by names that do not occur in it. `auto_bounds`: queries select bounds privately for columns
+    without declared ones."""
 
     tables: Mapping[str, TableSchema]
     any_name: bool = False
@@ -45,17 +44,17 @@ class Catalog:
     shown: Mapping[str, TableSchema] = field(default_factory=dict)
     values: Mapping[str, Column] = field(default_factory=dict)
     constants: Mapping[str, TableSchema] = field(default_factory=dict)
-    """Those of one text: tables of its constants."""
+    """The constant tables of one text."""
     auto_bounds: bool = False
 
     @cached_property
     def fingerprint(self) -> tuple[object, ...]:
-        """All declared facts: the part of a plan's cache key that is not the query."""
+        """Return all declarations: the part of a plan's cache key besides the query."""
         version = None if self.public is None else self.public.version
         return (self.any_name, self.auto_bounds, version, *(each.fingerprint for each in self.tables.values()))
 
     def find(self, name: str, span: Span | None) -> TableSchema:
-        """The table of that name. Raises UnknownTable."""
+        """Return the table with that name. Raises UnknownTable."""
         if name in self.shown:
             return self.shown[name]
         if name in self.constants:

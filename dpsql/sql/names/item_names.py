@@ -1,4 +1,4 @@
-"""Names of SELECT items: which item GROUP BY names by alias or by place, and whether two expressions mean the same."""
+"""Names of SELECT items: the item that a GROUP BY term names, and equivalence of expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.sql.names.select_list import Items, alias_index, place_of
 
 
 def leaves(terms: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """The terms of GROUP BY, those inside ROLLUP, CUBE, GROUPING SETS and parentheses too."""
+    """Return the terms of GROUP BY, including those inside ROLLUP, CUBE, GROUPING SETS and parentheses."""
     keys: list[exp.Expr] = []
     for term in terms:
         if isinstance(term, (*SEVERAL, exp.Tuple)):
@@ -27,7 +27,7 @@ def leaves(terms: Sequence[exp.Expr]) -> list[exp.Expr]:
 
 
 class ItemNames:
-    """What names mean in one SELECT. `scope` binds FROM, which only some texts need."""
+    """Resolves names in one SELECT. `scope` binds FROM, which only some texts need."""
 
     def __init__(self, items: Items, scope: Callable[[], Scope]) -> None:
         self.items = items
@@ -37,19 +37,19 @@ class ItemNames:
 
     @property
     def scope(self) -> Scope:
-        """The columns of FROM."""
+        """Return the columns of FROM."""
         if self._scope is None:
             self._scope = self._bind()
         return self._scope
 
     def item_of_key(self, term: exp.Expr) -> int | None:
-        """The index of the item that a GROUP BY term names. A column of FROM comes before an alias, as in DuckDB."""
+        """Return the index of the item that a GROUP BY term names. A column of FROM precedes an alias, as in DuckDB."""
         if not isinstance(term, exp.Column) or term.table:
             return place_of(term, self.items)
         return self.item_of_name(term)
 
     def item_of_name(self, name: exp.Column) -> int | None:
-        """The index of the item whose alias a name means where columns of FROM come first."""
+        """Return the index of the item whose alias a name means, after columns of FROM."""
         at = None if name.table else alias_index(name.name, self.items)
         if at is None:
             return None
@@ -59,7 +59,7 @@ class ItemNames:
         return None if self.scope.has(name) else at
 
     def are_same(self, one: exp.Expr, other: exp.Expr) -> bool:
-        """Whether two expressions are written alike: case, quotes, parentheses and tables before columns apart."""
+        """Return whether two expressions are equal except for case, quotes, parentheses and table qualifiers."""
         first, second = _folded(one), _folded(other)
         if first == second:
             return True
@@ -68,7 +68,7 @@ class ItemNames:
         return self._resolved(first) == self._resolved(second)
 
     def _resolved(self, node: exp.Expr) -> exp.Expr:
-        """An expression with one number for each column, however its name is written."""
+        """Replace each column with a number, so that its spelling does not matter."""
         for column in list(node.find_all(exp.Column)):
             try:
                 expr = self.scope.column(column, "")
@@ -84,7 +84,7 @@ class ItemNames:
 
 
 def _folded(node: exp.Expr) -> exp.Expr:
-    """An expression without parentheses, whose names are in small letters and without quotes."""
+    """Return an expression without parentheses and quotes, with names in lower case."""
     folded = node.copy()
     while isinstance(folded, exp.Paren):
         folded = folded.this

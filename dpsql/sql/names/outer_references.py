@@ -1,4 +1,4 @@
-"""Refusals of sub-queries over people's rows that read the row they stand beside."""
+"""Refusals of correlated sub-queries over private rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _OF_DUCKDB = re.compile(r'Referenced (?:table|column) "([^"]+)" not found')
 
 
 def of_outer_row(error: QueryRefused, names: Collection[str]) -> UnsupportedSQL | None:
-    """The refusal of a name that the sub-query does not have and the SELECT around it has. names: tables and columns
-    there, folded. None for another error."""
+    """Return the refusal of a name that only the enclosing SELECT has. names: its tables and columns, folded. None for
+    other errors."""
     written = ""
     if isinstance(error, UnknownColumn | UnknownTable) and error.span is not None:
         written = whole_name(error.span)
@@ -31,6 +31,6 @@ def of_outer_row(error: QueryRefused, names: Collection[str]) -> UnsupportedSQL 
 
 
 def whole_name(span: Span) -> str:
-    """A name, and the column behind it where it is a table's."""
+    """Return a name, with the column after it if it is a table's."""
     column = re.match(r'\s*\.\s*(?:"[^"]+"|\w+)', span.sql[span.end + 1 :])
     return span.sql[span.start : span.end + 1] + ("" if column is None else column[0])

@@ -1,4 +1,4 @@
-"""What names mean: the columns of a FROM clause, whether they are people's rows or an answer's."""
+"""Scopes: the columns of a FROM clause, of private rows or an answer."""
 
 from __future__ import annotations
 
@@ -37,25 +37,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns that a SELECT may name. `written` is the source's name in messages, `alias` what qualifies columns.
+    """The columns available to a SELECT. `written`: the source's name in messages; `alias`: the qualifier of columns.
 
-    `listed`: names and expressions in order; two columns may have one name, which can then not be used.
+    `listed`: names and expressions in order; a duplicate name cannot be used.
     """
 
     written: str
     alias: str
     listed: tuple[tuple[str, Expr], ...]
     parts: tuple[Scope, ...] = ()
-    """Those of a join's tables."""
+    """The scopes of a join's tables."""
     merged: frozenset[str] = frozenset()
-    """Folded names that USING makes one column of, the first table's."""
+    """Folded names that USING merges into the first table's column."""
     either: tuple[tuple[Expr, Expr, Expr], ...] = ()
-    """What a FULL JOIN says is equal, column by column: the left one, the right one, and that of the two that is
-    there."""
+    """The columns that a FULL JOIN equates: the left one, the right one, and the merged one."""
 
     @property
     def starred(self) -> tuple[tuple[str, Expr], ...]:
-        """What `*` stands for."""
+        """Return the columns of `*`."""
         seen: set[str] = set()
         kept = []
         for name, expr in self.listed:
@@ -66,7 +65,7 @@ class Scope:
 
     @cached_property
     def columns(self) -> Mapping[str, tuple[str, Expr]]:
-        """Columns by folded name, the first of each."""
+        """Return the columns by folded name, the first of each."""
         by_name: dict[str, tuple[str, Expr]] = {}
         for name, expr in self.listed:
             by_name.setdefault(name.casefold(), (name, expr))
@@ -74,14 +73,14 @@ class Scope:
 
     @cached_property
     def twice(self) -> frozenset[str]:
-        """Folded names that two columns have."""
+        """Return folded names of more than one column."""
         if len(self.columns) == len(self.listed):
             return frozenset()
         names = Counter(name.casefold() for name, _ in self.listed)
         return frozenset(name for name, times in names.items() if times > 1) - self.merged
 
     def column(self, node: exp.Column, sql: str) -> Expr:
-        """The expression behind a column's name. Raises UnknownColumn, UnknownTable, AmbiguousColumn."""
+        """Return the expression of a column name. Raises UnknownColumn, UnknownTable, AmbiguousColumn."""
         folded = node.name.casefold()
         entry = self.columns.get(folded)
         if entry is not None and not node.table and folded not in self.twice:
@@ -117,7 +116,7 @@ class Scope:
         return entry[1]
 
     def check_table(self, node: exp.Expr, sql: str) -> Scope:
-        """The scope that the table of `x.name` or `x.*` means. Raises UnknownTable, AmbiguousColumn."""
+        """Return the scope of the table in `x.name` or `x.*`. Raises UnknownTable, AmbiguousColumn."""
         table = node.text("table").casefold()
         if not table:
             return self
@@ -145,7 +144,7 @@ class Scope:
         return isinstance(node, exp.Column) and node.name.casefold() in self.columns
 
     def knows(self, node: exp.Column) -> bool:
-        """Whether the name of a column, with its table's where it has one, means something here."""
+        """Return whether a column name, with its table if given, is known here."""
         table = node.text("table").casefold()
         held = [part for part in self.parts or (self,) if not table or part.alias.casefold() == table]
         return any(part.has(node) for part in held)
@@ -153,9 +152,11 @@ class Scope:
     def either_side(
         self, node: exp.Coalesce, bind: Callable[[exp.Expr], Expr], apply: Callable[[str, exp.Expr, list[Expr]], Expr]
     ) -> Expr:
-        """COALESCE, of both sides of a FULL JOIN the column of the one that is there: in a row without a match the
-        other side is NULL, and beside one they are equal (of reals but for the sign of 0: there the left one stands
-        first)."""
+        """Bind COALESCE, with both sides of a FULL JOIN replaced by the merged column.
+
+        One side is NULL in a row without a match; in others both are equal. Reals may differ in the sign of 0, so there
+        the left one must come first.
+        """
         sides = {(one, other): expr for one, other, expr in self.either}
         sides |= {(other, one): expr for one, other, expr in self.either if expr.type is not Type.REAL}
         args = [bind(each) for each in (node.this, *node.expressions)]
@@ -164,7 +165,7 @@ class Scope:
         return args[0] if len(args) == 1 else apply("coalesce", node, args)
 
     def over(self, replace_: Callable[[Expr], Expr]) -> Scope:
-        """The scope with every column's expression put through a function."""
+        """Return the scope with a function applied to every column's expression."""
         listed = tuple((name, replace_(expr)) for name, expr in self.listed)
         either = tuple((replace_(one), replace_(other), replace_(expr)) for one, other, expr in self.either)
         return replace(self, listed=listed, parts=tuple(part.over(replace_) for part in self.parts), either=either)
@@ -172,15 +173,15 @@ class Scope:
 
 @dataclass(frozen=True)
 class ReleasedRows:
-    """Rows that are released already: a private sub-query's answer."""
+    """Rows of a private sub-query's answer, already released."""
 
     scope: Scope
     query: Query
 
 
 def _undeclared(node: exp.Column, sql: str) -> TypeMismatch:
-    """The refusal of a column of Python objects whose owner declares no type."""
-    from dpsql.schema.object_columns import undeclared_hint  # few columns hold Python objects
+    """Return the refusal of a Python object column without a declared type."""
+    from dpsql.schema.object_columns import undeclared_hint  # imported only when needed
 
     return TypeMismatch(
         f'"{node.name}" is stored as Python objects, which a query reads by a declared type only.',
@@ -190,7 +191,7 @@ def _undeclared(node: exp.Column, sql: str) -> TypeMismatch:
 
 
 def renamed_scope(scope: Scope, alias: exp.TableAlias | None, fallback: str, sql: str) -> Scope:
-    """The scope under its alias, with new names for its first columns where the alias lists some."""
+    """Return the scope under its alias, which may rename the first columns."""
     name = alias.name if alias is not None and alias.name else fallback
     names = [each.name for each in alias.args.get("columns") or []] if alias is not None else []
     old = scope.starred
@@ -206,7 +207,7 @@ def renamed_scope(scope: Scope, alias: exp.TableAlias | None, fallback: str, sql
 
 
 def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset(), kept: Scope | None = None) -> Scope:
-    """The columns of several tables; `merged`: folded names of USING, which mean the column of `kept`, one of them."""
+    """Return the columns of several tables; `merged`: folded names of USING, which mean the column of `kept`."""
     if len(scopes) == 1:
         return scopes[0]
     parts = tuple(part for scope in scopes for part in (scope.parts or (scope,)))
@@ -220,32 +221,33 @@ def together(scopes: Sequence[Scope], merged: frozenset[str] = frozenset(), kept
     return Scope(", ".join(part.written for part in parts), "", listed, parts, all_merged, either)
 
 
-# What is one for the whole text: its words, parameters, options, and the places that have columns.
+# The state shared by a whole text.
 
 
 @dataclass
 class StatementState:
-    """What is one for the whole text: its words, its parameters and those used, and its options."""
+    """The state shared by a whole text: the text, its parameters, those used, its options, and the places with
+    columns."""
 
     sql: str
     params: Params
     used: set[str] = field(default_factory=set)
     options: Options | None = None
     several: bool = False
-    """The text reads tables at several places, so columns are named with theirs."""
+    """Whether the text reads tables at several places, so that their columns are qualified."""
     places: set[str] = field(default_factory=set)
     public: PublicValues | None = None
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
     computed_from: set[str] = field(default_factory=set)
-    """Public tables, by folded name, of which constants were computed."""
+    """Public tables, by folded name, from which constants were computed."""
     windowed: set[int] = field(default_factory=set)
-    """The SELECTs, by identity, of which QUALIFY and WINDOW are read."""
+    """The SELECTs, by identity, whose QUALIFY and WINDOW are read."""
     values: Mapping[str, Column] = field(default_factory=dict)
-    """What earlier releases of the statement show."""
+    """Results of the statement's earlier releases."""
 
     def unit_column(self, table: TableSchema) -> ColumnSchema:
-        """The column at the end of the path to a table's units."""
-        assert table.unit is not None  # the caller asks of tables with units
+        """Return the column at the end of the path to a table's units."""
+        assert table.unit is not None  # the caller checks for units
         end = table.unit.steps[-1] if table.unit.steps else None
         column = table.by_name[table.unit.column.casefold()]
         if end is not None and end.table in self.tables:
@@ -253,7 +255,7 @@ class StatementState:
         return column
 
     def place(self, name: str) -> str:
-        """A name for one more place in the query that has columns; the empty one for a table that is alone."""
+        """Return a new name for a place in the query with columns; empty for a single table."""
         if not self.several and not self.places:
             self.places.add("")
             return ""
@@ -261,7 +263,8 @@ class StatementState:
 
 
 def _unquoted(span: Span | None, known: Iterable[str]) -> str:
-    """' Did you mean "native-country", in double quotes?' where the text has such a name without them; else ''."""
+    """Return ' Did you mean "native-country", in double quotes?' if the text has such a name without them, otherwise
+    ''."""
     text = "" if span is None else span.sql[span.start :].casefold()
     near = [name for name in known if not name.isidentifier() and text.startswith(name.casefold())]
     return f' Did you mean "{max(near, key=len)}", in double quotes?' if near else ""

@@ -1,4 +1,4 @@
-"""`* EXCLUDE (a)`, `* REPLACE (a + 1 AS a)` and `* RENAME (a AS b)` of people's rows."""
+"""`* EXCLUDE (a)`, `* REPLACE (a + 1 AS a)` and `* RENAME (a AS b)` of private rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Columns = list[tuple[str, Expr]]
 
 
 def refuse_changes(node: exp.Expr, sql: str) -> None:
-    """Refuse EXCLUDE, REPLACE and RENAME where a star has none. Raises UnsupportedSQL."""
+    """Refuse EXCLUDE, REPLACE and RENAME where stars may not have them. Raises UnsupportedSQL."""
     star = star_of(node)
     for each in CHANGES:
         if star is not None and star.args.get(each):
@@ -24,15 +24,15 @@ def refuse_changes(node: exp.Expr, sql: str) -> None:
 
 
 def changed(columns: Columns, node: exp.Expr, sql: str, bind: Callable[[exp.Expr, str], Expr]) -> Columns:
-    """The columns of a star as the words behind it say, in DuckDB's order: EXCLUDE first. bind: what an expression of
-    REPLACE is, given its name. Raises UnknownColumn, SQLSyntaxError."""
+    """Apply a star's modifiers to its columns, in DuckDB's order: EXCLUDE first. bind: binds an expression of REPLACE,
+    given its name. Raises UnknownColumn, SQLSyntaxError."""
     star = star_of(node)
     if star is None or not changes_star(node):
         return columns
     named: set[str] = set()
 
     def place(written: exp.Expr, name: str) -> int:
-        """Which column a name means."""
+        """Return the position of a named column."""
         folded = name.casefold()
         places = [number for number, (each, _) in enumerate(columns) if each.casefold() == folded]
         if isinstance(written, exp.Column) and written.table:

@@ -1,4 +1,4 @@
-"""Names of a statement of several steps: one for each CTE, and ours, which no text of it holds."""
+"""Names in a multi-step statement: unique CTE names, and generated names that do not occur in its text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dpsql.sql.syntax.parse import Statement, span_of
 
 @dataclass(frozen=True)
 class Scope:
-    """A CTE, and those in sight of its own query, nearest first."""
+    """A CTE and those visible to its query, nearest first."""
 
     node: exp.CTE
     before: Scope | None
 
     def find(self, folded: str) -> Scope | None:
-        """What a name means where this is the nearest CTE."""
+        """Resolve a name from this CTE outward."""
         scope: Scope | None = self
         while scope is not None and scope.node.alias.casefold() != folded:
             scope = scope.before
@@ -29,10 +29,10 @@ class Scope:
 
 
 def unshared(statement: Statement) -> exp.Query:
-    """The statement with another name for each CTE whose name means something else as well: another CTE, or a table.
+    """Rename each CTE whose name has another meaning too: another CTE, or a table.
 
-    Then a name means the same wherever it stands, and a SELECT can be taken out of its place. Raises SQLSyntaxError for
-    two CTEs of one name in one WITH.
+    Each name then has one meaning everywhere, and a SELECT can be moved. Raises SQLSyntaxError for two CTEs of one name
+    in one WITH.
     """
     if statement.select.find(exp.CTE) is None:
         return statement.select
@@ -53,7 +53,7 @@ def unshared(statement: Statement) -> exp.Query:
 
 
 def resolved(tree: exp.Expr, sql: str) -> list[tuple[exp.Table, exp.CTE | None]]:
-    """Each table that is named, with the CTE that it means where it stands."""
+    """Return each named table with the CTE that it means, or None."""
     read: list[tuple[exp.Table, exp.CTE | None]] = []
     waiting: list[tuple[exp.Expr, Scope | None]] = [(tree, None)]
     while waiting:
@@ -75,7 +75,7 @@ def resolved(tree: exp.Expr, sql: str) -> list[tuple[exp.Table, exp.CTE | None]]
 
 
 def _rename(table: exp.Table, name: str) -> None:
-    """Columns keep the table's own name before them."""
+    """Rename a table, and keep its old name as the qualifier of columns."""
     alias = table.args.get("alias") or exp.TableAlias()
     if alias.args.get("this") is None:
         alias.set("this", table.this.copy())
@@ -86,7 +86,7 @@ def _rename(table: exp.Table, name: str) -> None:
 
 
 def unwritten(sql: str, prefix: str) -> str:
-    """The beginning of names of ours: with a number after it, it is no word of the text."""
+    """Return a prefix for generated names: with a number appended, it does not occur in the text."""
     words = {word.casefold() for word in re.findall(r"\w+", sql)}
     while any(re.fullmatch(rf"{re.escape(prefix)}\d*", word) for word in words):
         prefix += "_"

@@ -1,4 +1,4 @@
-"""FROM clauses as other engines write them: SEMI and ANTI JOIN, a database before a table."""
+"""FROM clauses of other engines: SEMI and ANTI JOIN, a database before a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpsql.sql.names.scopes import Scope
 from dpsql.sql.syntax.parse import Statement, span_of
 
 _OF_BOTH = "of both sides"
-"""What marks the SELECT that a SEMI or ANTI JOIN becomes, with the join's word."""
+"""Metadata key for the SELECT of a SEMI or ANTI JOIN; its value is the join's keyword."""
 
 
 def with_qualified_tables(statement: Statement, catalog: Catalog) -> Statement:
-    """The statement with "s2.other" in the place of s2.other, where a table of the session is named so."""
+    """Replace s2.other with "s2.other" where a table of the session has that name."""
     if not any("." in name for name in catalog.tables):
         return statement
     select = statement.select.copy()
@@ -35,7 +35,7 @@ def with_qualified_tables(statement: Statement, catalog: Catalog) -> Statement:
 
 
 def check_names(statement: Statement) -> None:
-    """Refuse a table that is named with two databases, or with one and as a CTE: which is meant? Raises
+    """Refuse a table with two databases, or with one and as a CTE, because the name is ambiguous. Raises
     UnsupportedSQL."""
     tables = list(statement.select.find_all(exp.Table))
     if not any(table.args.get("db") for table in tables):
@@ -57,7 +57,7 @@ def check_names(statement: Statement) -> None:
 
 
 def semi_joins(statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """a SEMI JOIN b ON x: rows of a for which b has one, WHERE EXISTS (SELECT 1 FROM b WHERE x). Raises
+    """Rewrite a SEMI JOIN b ON x: the rows of a with a match, WHERE EXISTS (SELECT 1 FROM b WHERE x). Raises
     UnsupportedSQL."""
     joins = node.args.get("joins") or []
     semi = [each for each in joins if _kind(each) in ("SEMI", "ANTI")]
@@ -77,8 +77,11 @@ def _kind(join: exp.Join) -> str:
 
 
 def _asked(statement: Statement, join: exp.Join, kept: list[exp.Expr]) -> exp.Expr:
-    """The condition that a SEMI or ANTI JOIN is. A bare name in ON is of either side: inside EXISTS it would be the
-    inner table's first, so that the SELECT there is marked, and what both sides know is refused when it is bound."""
+    """Return the condition of a SEMI or ANTI JOIN.
+
+    A bare name in ON may belong to either side, but inside EXISTS the inner table's would come first. So the SELECT
+    there is marked, and binding refuses names known to both sides.
+    """
     names = {each.alias_or_name.casefold() for each in kept}
     name, on = join.this.alias_or_name, _condition(join, kept)
     written = f"{_kind(join)} JOIN"
@@ -97,8 +100,8 @@ def _asked(statement: Statement, join: exp.Join, kept: list[exp.Expr]) -> exp.Ex
 
 
 def is_outer(select: exp.Expr, node: exp.Column, scope: Scope, sql: str) -> bool:
-    """Whether a column that is known around a sub-query is none of its own rows'. In the ON of a SEMI or ANTI JOIN a
-    bare name is of one side alone. Raises AmbiguousColumn."""
+    """Return whether a column known in the outer query is not one of the sub-query's. In the ON of a SEMI or ANTI JOIN,
+    a bare name must belong to one side only. Raises AmbiguousColumn."""
     if not scope.knows(node):
         return True
     word = select.meta.get(_OF_BOTH)
@@ -116,7 +119,7 @@ def _exists(join: exp.Join) -> str:
 
 
 def _condition(join: exp.Join, kept: list[exp.Expr]) -> exp.Expr | None:
-    """ON, or the equalities of USING where one table alone stands before it; None where neither says all."""
+    """Return ON, or the equalities of USING after a single table, or None if neither is complete."""
     using = join.args.get("using") or []
     sides = [join.this.alias_or_name, kept[0].alias_or_name]
     if not using or len(kept) > 1 or not all(sides):

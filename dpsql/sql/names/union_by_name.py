@@ -1,5 +1,5 @@
-"""UNION ALL BY NAME of people's rows, as UNION ALL of the same columns in one order: those of the first query, then
-others as they come; where a query has none of a name there is NULL."""
+"""UNION ALL BY NAME of private rows as UNION ALL with one column order: the first query's columns, then others in order
+of appearance, with NULL for missing ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def aligned(statement: Statement, node: exp.Expr) -> exp.Expr | None:
-    """The UNION with its columns in one order; None for one that is not by name. Raises UnsupportedSQL."""
+    """Align the columns of a UNION BY NAME in place. Raises UnsupportedSQL."""
     if not isinstance(node, exp.Union) or not node.args.get("by_name"):
         return None
     node.set("by_name", None)
@@ -30,7 +30,7 @@ def aligned(statement: Statement, node: exp.Expr) -> exp.Expr | None:
 
 
 def _names(query: exp.Expr, statement: Statement) -> list[str]:
-    """The columns of a query, by its text. Raises UnsupportedSQL."""
+    """Return the columns of a query from its text. Raises UnsupportedSQL."""
     while isinstance(query, exp.Subquery | exp.Union):
         if isinstance(query, exp.Union) and query.args.get("by_name"):
             aligned(statement, query)

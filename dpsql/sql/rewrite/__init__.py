@@ -1,1 +1,1 @@
-"""Rewrite pass: expand syntactic sugar into plain SQL, one rule per module."""
+"""Rewrite pass: syntactic sugar to plain SQL, one rule per module."""

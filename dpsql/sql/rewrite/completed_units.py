@@ -143,7 +143,7 @@ def _age(build: _Builder, start: Expr, end: Expr) -> tuple[Expr, Expr]:
 
 
 def _months_and_rest(build: _Builder, first: Expr, second: Expr) -> tuple[Expr, Expr]:
-    """Do the same for a first time that is not later. If the second is earlier in its month, the rest counts from the
+    """Return both for a first time that is not later. If the second is earlier in its month, the rest counts from the
     first one's day to the end of its month, and on."""
     month = build("trunc_month", first)
     later = build("microseconds_between", second, build("trunc_month", second))

@@ -191,7 +191,7 @@ def _days(args: Args, *, back: bool) -> exp.Expr | None:
 
 
 def _completed(args: Args) -> exp.Expr | None:
-    """Leave DATE_SUB('year', a, b), which is native."""
+    """Rewrite the native DATE_SUB('year', a, b) as DATESUB."""
     return None if _text(args[0]) is None else exp.Anonymous(this="DATESUB", expressions=args)
 
 

@@ -163,7 +163,7 @@ def _key(key: exp.Expr, items: list[exp.Expr], taken: frozenset[str]) -> exp.Exp
 
 
 def held(select: exp.Select, inputs: Sequence[Input], releases: Sequence[ReleasePlan], sql: str) -> exp.Select:
-    """Return the SELECT, with its prior inputs in place, with released medians clipped to their ranges. Raises
+    """Return the SELECT, whose prior inputs are in place, with released medians clipped to their ranges. Raises
     UnsupportedSQL, TypeMismatch."""
     for node in [each for each in select.find_all(exp.Anonymous) if each.this == _HELD]:
         (shown,) = node.expressions

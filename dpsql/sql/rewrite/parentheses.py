@@ -41,7 +41,7 @@ def tables_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def with_inner_joins(parts: Sequence[object]) -> list[object]:
-    """Return the parts of a clause, each join followed by the joins in parentheses on its right."""
+    """Return the parts of a clause, then the joins in parentheses on the right of its joins."""
     inner = [join for each in parts if isinstance(each, exp.Join) for join in _joins_of(each.this)]
     return [*parts, *inner]
 

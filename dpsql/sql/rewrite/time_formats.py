@@ -106,7 +106,7 @@ _NAMED = sorted(_NAMES, key=len, reverse=True)
 
 
 def to_char_pieces(text: str) -> list[Piece] | None:
-    """Do the same for PostgreSQL's codes; texts with letters are in double quotes."""
+    """Return the same for PostgreSQL's codes; texts with letters are in double quotes."""
     pieces: list[Piece] = []
     place = 0
     while place < len(text):

@@ -1,9 +1,9 @@
-"""The allow-list: every node of a statement, every argument that a node carries and every word of the text is known to
-a rule, or the statement is refused at the word.
+"""The allow-list: a rule must know every node of a statement, every argument of a node and every word of the text;
+otherwise the statement is refused at that word.
 
-A clause that nobody reads cannot slip through: what is not in `grammar.RULES` raises UnsupportedSQL. The parser also
-skips some words that it has no use for (`FROM t *`, `LIMIT 2 ONLY`, a dangling AS): so the words of the text are
-counted against those that the nodes account for, and one too many raises SQLSyntaxError.
+No clause can pass unread: anything missing from `grammar.RULES` raises UnsupportedSQL. The parser also skips some words
+(`FROM t *`, `LIMIT 2 ONLY`, a dangling AS). So the words of the text are counted against those that the nodes account
+for, and an extra word raises SQLSyntaxError.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ from dpsql.sql.syntax.source_text import MOST, constant_of, own_word, worded
 from dpsql.sql.syntax.syntax_errors import without_meaning
 
 _FREE = frozenset({"(", ")", ",", ";", "+", "ALL"})
-"""Brackets and commas follow the words; +x is x, and ALL what SELECT does anyway."""
+"""Brackets and commas follow from other words; +x is x, and SELECT ALL is the default."""
 _TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 _TEXTS = frozenset({TokenType.VARCHAR, TokenType.CHAR, TokenType.TEXT, TokenType.NCHAR, TokenType.NVARCHAR})
 _CALLS = (exp.Func, exp.Interval)
 
 
 def check(statement: Statement) -> None:
-    """Refuse the statement if it holds a node, an argument or a word that no rule reads. Raises UnsupportedSQL,
-    SQLSyntaxError."""
+    """Refuse a statement with a node, argument or word that no rule reads. Raises UnsupportedSQL, SQLSyntaxError."""
     check_words(statement, check_nodes(statement, statement.select, RULES.get))
 
 
 def check_nodes(
     statement: Statement, select: exp.Expr, rule_of: Callable[[type[exp.Expr]], Rule | None]
 ) -> Counter[str]:
-    """How often each word may stand in the text of a part of the statement; "()" counts the calls, "::" is also among
-    the types. Raises UnsupportedSQL, SQLSyntaxError."""
+    """Return how often each word may stand in the text of a part of the statement. "()" counts the calls; "::" is also
+    counted as a type. Raises UnsupportedSQL, SQLSyntaxError."""
     words: Counter[str] = Counter()
     for node in select.walk():
         rule = rule_of(type(node)) or (LISTS.get(type(node)) if _is_list(node) else None)
@@ -69,16 +68,16 @@ def check_nodes(
 
 
 def _is_list(node: exp.Expr) -> bool:
-    """Whether a list, or a part of one, stands where it has a meaning."""
+    """Return whether a list, or part of one, stands where it has a meaning."""
     if type(node) not in LISTS or is_list_of_any(node):
         return is_list_of_any(node)
-    from dpsql.sql.rewrite.quantile_lists import is_list_of_quantiles  # most texts have no lists
+    from dpsql.sql.rewrite.quantile_lists import is_list_of_quantiles  # imported only when needed
 
     return is_list_of_quantiles(node)
 
 
 def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
-    """Arguments that have a meaning in some places alone: joins in parentheses, UNION of constants, FIRST(x ORDER
+    """Return whether an argument is allowed in this place only: joins in parentheses, UNION of constants, FIRST(x ORDER
     BY y)."""
     if type(node) is exp.Order:
         return argument == "this" and isinstance(node.parent, exp.First | exp.Last)
@@ -89,7 +88,7 @@ def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
         return argument in CHANGES and isinstance(item.parent, exp.Select) and item.parent.parent is not None
     if type(node) is not exp.Union or argument != "distinct" or not node.args.get("distinct"):
         return False
-    from dpsql.sql.bind.constant_relations import is_constant  # most texts have no tables of constants
+    from dpsql.sql.bind.constant_relations import is_constant  # imported only when needed
 
     top: exp.Expr = node
     while isinstance(top.parent, exp.Union | exp.Subquery) and not top.parent.args.get("alias"):
@@ -98,7 +97,8 @@ def _is_read_elsewhere(node: exp.Expr, argument: str) -> bool:
 
 
 def _is_added(node: exp.Expr) -> bool:
-    """Whether the parser has added a node: of AS (VALUES ...) it makes AS (SELECT * FROM (VALUES ...) AS _values)."""
+    """Return whether the parser added a node: it turns AS (VALUES ...) into AS (SELECT * FROM (VALUES ...) AS
+    _values)."""
     select: exp.Expr | None = node
     for _ in range(_ADDED.get(type(node), 0)):
         select = None if select is None else select.parent
@@ -109,19 +109,19 @@ def _is_added(node: exp.Expr) -> bool:
 
 
 def _beside(node: exp.Expr) -> list[str]:
-    """The points in a table's name, and the words behind a star."""
+    """Return the points in a table's name, and the modifiers of a star."""
     if type(node) is exp.Star:
         return ["EXCLUDE", "EXCEPT", "REPLACE", "RENAME", "AS"] if changes_star(node) else []
     return ["." for each in ("db", "catalog") if node.args.get(each)] if type(node) is exp.Table else []
 
 
 def _words_of(node: exp.Expr, rule: Rule) -> Iterator[str]:
-    """The words that a node is written with."""
+    """Yield the words that a node is written with."""
     kind = type(node)
     if _is_added(node):
         return
     yield from node.meta.get("words", ())
-    is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) is written without WHEN and THEN
+    is_function = kind is exp.If and node.arg_key != "ifs"  # IF(...) has no WHEN and THEN
     if not is_function and (kind is not exp.Column or node.args.get("table") is not None):
         yield from rule.words
     yield from _beside(node)
@@ -144,7 +144,7 @@ _WINDOWS = frozenset({exp.Window, exp.WindowSpec})
 
 
 def _words_of_window(node: exp.Expr) -> Iterator[str]:
-    """The words of WINDOW name AS (...), and of a frame."""
+    """Yield the words of WINDOW name AS (...), and of a frame."""
     if isinstance(node, exp.Window):
         named = node.arg_key == "windows"
         yield from ["AS", *(["WINDOW"] if node.index == 0 else [])] if named else []
@@ -161,18 +161,21 @@ def _words_of_window(node: exp.Expr) -> Iterator[str]:
 
 _EXCLUDED = ("CURRENT", "ROW", "GROUP", "TIES", "NO", "OTHERS", "CURRENT_ROW", "NO_OTHERS")
 _ADDED: Mapping[type[exp.Expr], int] = {exp.Select: 0, exp.Star: 1, exp.From: 1, exp.TableAlias: 3, exp.Identifier: 4}
-"""How far above them the SELECT is that the parser may have added, with them."""
+"""The distance from each of these nodes to a SELECT that the parser may have added with them."""
 _NAMING_UNITS = (exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)
 _UNIT = "a unit in quotes"
-"""DATE_TRUNC('month', d): a bare word there is a column's name, which the parser would take for the unit."""
+"""In DATE_TRUNC('month', d), a bare word is a column, which the parser would read as the unit."""
 _BARE_IN = "IN without a list"
-"""POSITION('a' IN text) has one; everywhere else the parser would take a bare word for the list."""
+"""POSITION('a' IN text) has it; elsewhere the parser would read a bare word as the list."""
 _SPOKEN = frozenset({exp.Identifier, exp.Literal, exp.Var, exp.Placeholder})
 
 
 def check_words(statement: Statement, words: Counter[str], free: frozenset[str] = _FREE) -> None:
-    """Words before a bracket last: a call's name may be that of an alias too, as in COUNT(*) AS count. free: words that
-    nothing accounts for. Raises SQLSyntaxError."""
+    """Check that nodes account for all words.
+
+    Words before a bracket come last: a call's name may also be an alias, as in COUNT(*) AS count. free: words that need
+    no node. Raises SQLSyntaxError.
+    """
     tokens = statement.tokens
     opening, brackets = _openings(statement)
     plain = [place for place in range(len(tokens)) if place not in opening]
@@ -190,12 +193,12 @@ def check_words(statement: Statement, words: Counter[str], free: frozenset[str] 
     if words["THEN"] > 0:
         raise SQLSyntaxError("CASE wants THEN after each WHEN.", span=_token(statement, "CASE"))
     between = _token(statement, "BETWEEN")
-    if words["AND"] > 0 and between is not None:  # the parser does not ask for it
+    if words["AND"] > 0 and between is not None:  # the parser accepts its absence
         raise SQLSyntaxError("BETWEEN wants AND between its ends.", span=between)
 
 
 def _openings(statement: Statement) -> tuple[set[int], frozenset[int]]:
-    """The places of words before a bracket, and of the brackets of x IN ['a', 'b']."""
+    """Return the positions of words before a bracket, and of the brackets of x IN ['a', 'b']."""
     tokens = statement.tokens
     opening = {before for before, token in enumerate(tokens[1:]) if token.token_type is TokenType.L_PAREN}
     if "[" not in statement.sql:
@@ -205,7 +208,7 @@ def _openings(statement: Statement) -> tuple[set[int], frozenset[int]]:
 
 
 def _brackets_after_in(tokens: Sequence[Token]) -> frozenset[int]:
-    """The places of [ and ] around the list in x IN ['a', 'b'], which the parser reads as it does parentheses."""
+    """Return the positions of [ and ] in x IN ['a', 'b'], which the parser reads like parentheses."""
     brackets: set[int] = set()
     for place, token in enumerate(tokens[1:], 1):
         if token.token_type is not TokenType.L_BRACKET or tokens[place - 1].token_type is not TokenType.IN:
@@ -217,7 +220,7 @@ def _brackets_after_in(tokens: Sequence[Token]) -> frozenset[int]:
 
 
 def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens: bool) -> bool:
-    """Take the token from the words that the nodes account for; False where none is left."""
+    """Take the token from the words that the nodes account for; False if none is left."""
     quoted = token.token_type is TokenType.STRING
     word = "'" + token.text.upper() if quoted else token.text.upper()
     called = opens and not quoted and token.token_type is not TokenType.NUMBER
@@ -229,15 +232,15 @@ def _is_known(statement: Statement, token: Token, words: Counter[str], *, opens:
 
 
 def _is_length_of_text(statement: Statement, token: Token) -> bool:
-    """Whether a number is the 10 of VARCHAR(10), which changes nothing: the parser leaves it out, as DuckDB does."""
+    """Return whether a number is the 10 of VARCHAR(10), which has no effect: the parser drops it, as DuckDB does."""
     place = statement.tokens.index(token)
     before = [each.token_type for each in statement.tokens[max(0, place - 2) : place]]
     return len(before) == 2 and before[0] in _TEXTS and before[1] is TokenType.L_PAREN and token.text.isdecimal()
 
 
 def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> bool:
-    """Words that come out of the parser in another form: numbers that begin with their point, '1 day', names of time
-    units inside text, lengths of text types."""
+    """Return whether the parser changed a word's form: numbers that begin with a point, '1 day', units inside texts,
+    lengths of text types."""
     word = token.text.upper()
     if token.token_type is TokenType.NUMBER and _is_length_of_text(statement, token):
         return True
@@ -253,14 +256,14 @@ def _read_otherwise(statement: Statement, token: Token, words: Counter[str]) -> 
         return False
     if _is_interval(word, words):
         return True
-    # DATE_TRUNC('month', ...), of which the binder knows the words; AS 'name'
+    # DATE_TRUNC('month', ...), whose units the binder knows; AS 'name'
     known = _UNIT if words[_UNIT] > 0 else word
     words[known] -= 1
     return words[known] >= 0
 
 
 def _is_interval(text: str, words: Counter[str]) -> bool:
-    """Whether a text is that of INTERVAL '1 day'; it is taken then."""
+    """Take the words of INTERVAL '1 day' if the text is one, and return whether it is."""
     parts = text.split()
     if len(parts) != 2 or words["'" + parts[0]] <= 0:
         return False
@@ -288,7 +291,7 @@ def _node_refused(statement: Statement, node: exp.Expr) -> UnsupportedSQL:
 
 
 def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: object) -> UnsupportedSQL:
-    if "refused" in node.meta:  # it stands for another word of the text
+    if "refused" in node.meta:  # it replaces another word of the text
         own_name = str(node.meta["refused"])
         return UnsupportedSQL(own_name, span=_token(statement, own_name.split(maxsplit=1)[0]))
     title = _title(node, statement.sql)
@@ -304,7 +307,7 @@ def _clause_refused(statement: Statement, node: exp.Expr, argument: str, value: 
 
 
 def _word(statement: Statement, value: object) -> Span | None:
-    """The keyword of a node that has no place of its own, where the text first has it."""
+    """Return the first occurrence of a node's keyword, for nodes without a position."""
     node = value[0] if isinstance(value, list) and value else value
     word = WORDS.get(type(node)) if isinstance(node, exp.Expr) else None
     return _token(statement, word) if word else None
@@ -326,7 +329,7 @@ def _span_of_argument(sql: str, node: exp.Expr, value: object) -> Span | None:
 
 
 def _title(node: exp.Expr, sql: str) -> str:
-    """How the text calls a node."""
+    """Return a node's name in the text."""
     usual = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__.upper()
     word = own_word(usual, node, sql)
     return f"{word}()" if isinstance(node, exp.Func) and word.isidentifier() else word

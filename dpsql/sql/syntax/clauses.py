@@ -1,4 +1,4 @@
-"""What the parser lets pass of clauses: another order than SQL has, and half of one, taken for a name."""
+"""Clause errors that the parser accepts: wrong order, and half a clause read as an alias."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ _CLAUSES = {
     "limit": (5, "LIMIT"),
     "offset": (5, "OFFSET"),
 }
-"""The clauses by the names of their arguments: their places, and their words."""
+"""Argument names of clauses, with their positions and keywords."""
 _WORDS = """ASC BY CROSS DESC EXCEPT FULL GROUP HAVING INNER INTERSECT IS ISNULL JOIN LEFT LIMIT NATURAL NOTNULL OFFSET
 ON ORDER OUTER RIGHT UNION USING WHERE WINDOW"""
 _HALVES = frozenset(_WORDS.split())
-"""Words that clauses begin with, or go on with."""
+"""Words that begin or continue clauses."""
 
 
 def check_clauses(sql: str, node: exp.Expr) -> None:
-    """Refuse a SELECT whose clauses stand in another order, and an alias that is half of a clause. Raises
-    SQLSyntaxError."""
+    """Refuse a SELECT with clauses in the wrong order, and an alias that is half a clause. Raises SQLSyntaxError."""
     if isinstance(node, exp.Select):
         _check_order(sql, node)
     elif isinstance(node, exp.Alias):
@@ -37,7 +36,7 @@ def check_clauses(sql: str, node: exp.Expr) -> None:
 
 
 def _check_order(sql: str, select: exp.Select) -> None:
-    """The parser puts clauses down in the order in which it meets them."""
+    """Refuse a wrong order: the parser keeps clauses in the order of the text."""
     written = [clause for clause, node in select.args.items() if clause in _CLAUSES and node is not None]
     for before, after in pairwise(written):
         if _CLAUSES[after][0] < _CLAUSES[before][0]:
@@ -48,7 +47,7 @@ def _check_order(sql: str, select: exp.Select) -> None:
 
 
 def _check_alias(sql: str, name: object) -> None:
-    """FROM t GROUP: without AS, the parser takes the last word for an alias."""
+    """Refuse FROM t GROUP, whose last word the parser reads as an alias without AS."""
     if not isinstance(name, exp.Identifier) or name.args.get("quoted") or name.name.upper() not in _HALVES:
         return
     span = span_of(sql, name)

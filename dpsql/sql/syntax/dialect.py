@@ -1,13 +1,13 @@
-"""DuckDB's SQL with GoogleSQL's words about privacy, as a dialect of sqlglot.
+"""DuckDB's SQL with GoogleSQL's privacy keywords, as a dialect of sqlglot.
 
     SELECT WITH DIFFERENTIAL_PRIVACY [OPTIONS (epsilon = 1, ...)] ...   the SELECT's argument "privacy": a PrivacyClause
     AVG(age, contribution_bounds_per_group => (17, 90))                 Named(this=Avg, expressions=[Kwarg, ...])
     :name                                                               a Placeholder, also first in a SELECT list
 
-All else is read and written as DuckDB's dialect does, with two exceptions that the `:` of a parameter asks for: prefix
+Everything else is read and written like DuckDB's dialect, with two exceptions for the `:` of a parameter: prefix
 aliases (`n: COUNT(*)`) are refused, and `$name` is a Parameter, so that a Placeholder with a name is always a `:name`.
 
-The dialect of DuckDB itself must not write these trees: it would leave the clause out without a word.
+Do not write these trees with DuckDB's own dialect: it would silently drop the clause.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dpsql.sql.syntax.nodes import NamedArguments, PriorValue, PrivacyClause
 from dpsql.sql.syntax.parser import PrivateParser
 
 NEWEST_TESTED = (30, 30)
-"""The newest sqlglot, major and minor version, with which the tests have passed (`make test-versions`)."""
+"""The newest tested sqlglot version, major and minor (`make test-versions`)."""
 
 
-# It is accepted: the tree that is analysed is the tree that is run, and nodes without a rule are refused.
+# Newer versions are accepted: the analysed tree is the tree that runs, and nodes without a rule are refused.
 if tuple(map(int, sqlglot.__version__.split(".")[:2])) > NEWEST_TESTED:
     warnings.warn(
         f"dpsql has not been tested with sqlglot {sqlglot.__version__}: some queries may be refused. "
@@ -37,7 +37,7 @@ if tuple(map(int, sqlglot.__version__.split(".")[:2])) > NEWEST_TESTED:
 
 
 class PrivateGenerator(DuckDBGenerator):
-    """DuckDB's generator, which writes the three additions too."""
+    """DuckDB's generator, extended by the three additions."""
 
     NAMED_PLACEHOLDER_TOKEN = ":"
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
@@ -47,14 +47,14 @@ class PrivateGenerator(DuckDBGenerator):
         PriorValue: lambda _self, node: str(node.args["written"]),
         exp.PercentileCont: lambda self, node: self.percentile_sql(node, "CONT"),
         exp.PercentileDisc: lambda self, node: self.percentile_sql(node, "DISC"),
-        exp.ApproxTopK: lambda self, node: self.function_fallback_sql(node),  # it is a text here, as APPROX_TOP_K(x, k)
+        exp.ApproxTopK: lambda self, node: self.function_fallback_sql(node),  # a text here, as APPROX_TOP_K(x, k)
     }
 
     def select_sql(self, expression: exp.Select) -> str:
         clause = expression.args.get("privacy")
         if clause is None:
             return super().select_sql(expression)
-        expression.set("hint", clause)  # where it is written; what is written there depends on the node
+        expression.set("hint", clause)  # where it is written; the node decides what is written there
         try:
             return super().select_sql(expression)
         finally:
@@ -70,37 +70,37 @@ class PrivateGenerator(DuckDBGenerator):
         return f"{call}{'' if call.endswith('(') else ', '}{self.expressions(expression, flat=True)})"
 
     def withingroup_sql(self, expression: exp.WithinGroup) -> str:
-        # DuckDB's own method moves the order into the call, where the language does not read it.
+        # DuckDB's own method moves the order into the call, where dpsql does not read it.
         return super(DuckDBGenerator, self).withingroup_sql(expression)
 
     def percentile_sql(self, expression: exp.Expr, kind: str) -> str:
-        # One node for both names: PERCENTILE_ before WITHIN GROUP, QUANTILE_ with the quantile as an argument.
+        # One node has both names: PERCENTILE_ before WITHIN GROUP, QUANTILE_ with the quantile as an argument.
         parent = expression.parent.parent if isinstance(expression.parent, NamedArguments) else expression.parent
         word = "PERCENTILE" if isinstance(parent, exp.WithinGroup) else "QUANTILE"
         return self.func(f"{word}_{kind}", expression.this, expression.args.get("expression"))
 
 
 class PrivateTokenizer(DuckDB.Tokenizer):
-    """DuckDB's words, and names in backticks too, as BigQuery, MySQL and Spark write them."""
+    """DuckDB's tokens, and names in backticks, as in BigQuery, MySQL and Spark."""
 
     IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
 
 
 class PrivacyDialect(DuckDB):
-    """The dialect of the language."""
+    """The dialect of dpsql."""
 
     Tokenizer = PrivateTokenizer
     Parser = PrivateParser
     Generator = PrivateGenerator
 
 
-# What sqlglot makes anew for each dialect from its own body, where DuckDB's has something in it.
+# sqlglot rebuilds these for each dialect from its own body; DuckDB's are not empty.
 PrivacyDialect.INVERSE_TIME_MAPPING = DuckDB.INVERSE_TIME_MAPPING
 PrivacyDialect.INVERSE_TIME_TRIE = DuckDB.INVERSE_TIME_TRIE
 
 
 def check_build(dialect: DuckDB) -> None:
-    """Raises ImportError where sqlglot is the compiled build, whose classes cannot be extended."""
+    """Raise ImportError if sqlglot is the compiled build, whose classes cannot be extended."""
     try:
         dialect.parser()
     except TypeError:

@@ -1,4 +1,4 @@
-"""Words of other engines as the parser meets them: calls that it has in a form of its own, CONVERT, TOP, [names]."""
+"""Foreign syntax in the parser: calls with their own nodes, CONVERT, TOP, [names]."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NULLIFZERO NVL2 PERCENTILE PERCENTILE_APPROX RATIO_TO_REPORT SAFE_DIVIDE STATS_M
 TRUNC ZEROIFNULL
 """
 FOREIGN = frozenset(_FUNCTIONS.split())
-"""Functions of other engines, which `foreign_functions` reads; most texts have none."""
+"""Functions of other engines that `foreign_functions` reads; most texts have none."""
 
 
 def _call(name: str) -> Callable[[list[Any]], exp.Expr]:
-    """A call that is as DuckDB has it, or another engine's, which is left as it is written."""
+    """Build a call as DuckDB does, or keep another engine's call as written."""
 
     def build(args: list[Any]) -> exp.Expr:
-        from dpsql.sql.rewrite.foreign_functions import is_read  # most texts have none
+        from dpsql.sql.rewrite.foreign_functions import is_read  # imported only when needed
 
         made: exp.Expr
         made = exp.Anonymous(this=name, expressions=args) if is_read(name, args) else DuckDBParser.FUNCTIONS[name](args)
@@ -35,15 +35,15 @@ def _call(name: str) -> Callable[[list[Any]], exp.Expr]:
 
 
 FUNC_TOKENS = frozenset({*DuckDBParser.FUNC_TOKENS, TokenType.DIV})
-"""What a call may be named: DIV(a, b) too."""
+"""Tokens that may name a call, including DIV(a, b)."""
 FUNCTIONS: Mapping[str, Callable[[list[Any]], exp.Expr]] = {
     name: _call(name) for name in FOREIGN & DuckDBParser.FUNCTIONS.keys()
 }
-"""Builders of those that the parser knows."""
+"""Builders of functions known to the parser."""
 
 
 def _cast_to_first(parser: Any, kind: type[exp.Expr]) -> exp.Expr:
-    """CONVERT(date, x): the type first; DuckDB has none."""
+    """Parse CONVERT(date, x), with the type first; DuckDB has none."""
     to = parser._parse_types()
     if to is None or not parser._match(TokenType.COMMA):
         parser.raise_error(OwnWords("CONVERT takes a type and a value: write CAST(x AS DATE)"))
@@ -60,7 +60,7 @@ FUNCTION_PARSERS: Mapping[str, Callable[[Any], exp.Expr]] = {
 
 
 def with_order(parser: Any, pivot: Any) -> Any:
-    """PIVOT t ON x IN (...) ORDER BY k LIMIT 3: the pivot, with these clauses."""
+    """Parse PIVOT t ON x IN (...) ORDER BY k LIMIT 3: the pivot with these clauses."""
     parsers = {"order": parser._parse_order, "limit": parser._parse_limit, "offset": parser._parse_offset}
     for clause, parse in parsers.items():
         if isinstance(found := parse(), exp.Expr):
@@ -69,7 +69,7 @@ def with_order(parser: Any, pivot: Any) -> Any:
 
 
 def refuse_top(parser: Any) -> None:
-    """SELECT TOP 10 n, in which no column is called so."""
+    """Refuse SELECT TOP 10 n, where no column has that name."""
     number, after = parser._next, parser._tokens[parser._index + 2 : parser._index + 3]
     if number and number.token_type is TokenType.NUMBER and after and after[0].token_type not in _AFTER_NAME:
         parser.raise_error(OwnWords(f"TOP is not understood: write LIMIT {number.text} at the end"), parser._curr)

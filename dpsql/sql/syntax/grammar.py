@@ -1,7 +1,6 @@
-"""The grammar that is understood: for each node of the parser the arguments that a rule reads, and the words that it
-accounts for.
+"""The supported grammar: for each parser node, the arguments that a rule reads and the words it accounts for.
 
-What is not here is refused (`check` in allow.py). Functions of one node bring their own rules (spellings.py).
+Everything else is refused (`check` in allow_list.py). Functions with one node have rules of their own (spellings.py).
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from dpsql.sql.syntax.spellings import AGGREGATE_NODES, NODES
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Arguments that are read (None: whatever there is), and words of the text that the node may have been written
-    with, each once."""
+    """Arguments that are read (None: all), and words that the node may be written with, each once."""
 
     args: frozenset[str] | None
     words: tuple[str, ...] = ()
@@ -57,7 +55,7 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.Substring: "FROM FOR",
     exp.StrPosition: "IN",
 }
-_SWITCHES: Mapping[type[exp.Expr], str] = {  # how these work here anyway
+_SWITCHES: Mapping[type[exp.Expr], str] = {  # these are the default behaviour
     exp.Least: "ignore_nulls",
     exp.Greatest: "ignore_nulls",
     exp.Concat: "safe coalesce",
@@ -171,7 +169,7 @@ _OWN: dict[type[exp.Expr], Rule] = {
     exp.Log: _rule("this expression"),
     exp.Trim: _rule("this expression position", "BOTH LEADING TRAILING FROM"),
     exp.Pad: _rule("this expression fill_pattern is_left"),
-    exp.Anonymous: _rule("this expressions"),  # names that the binder does not know are refused by it
+    exp.Anonymous: _rule("this expressions"),  # the binder refuses unknown names
     exp.Filter: _rule("this expression", "FILTER"),
     exp.WithinGroup: _rule("this expression", "WITHIN GROUP"),
     PrivacyClause: _rule("expressions", "WITH DIFFERENTIAL_PRIVACY OPTIONS"),
@@ -200,9 +198,10 @@ LISTS: Mapping[type[exp.Expr], Rule] = {
     exp.Array: _rule("expressions value_constructor", "ARRAY [ ]"),
     exp.Bracket: _rule("this expressions", "[ ]"),
 }
-"""Lists of values, which stand in x = ANY([...]), in UNNEST and as quantiles alone, and their parts."""
+"""Lists of values and their parts: allowed only in x = ANY([...]), in UNNEST and as quantiles."""
 
 
 def rule_of_part(kind: type[exp.Expr]) -> Rule | None:
-    """A SELECT of several steps may hold what an earlier one shows, which stands in no text."""
+    """Return the rule of a node in one SELECT of a multi-step statement, which may hold released values that stand in
+    no text."""
     return Rule(frozenset({"this", "written"})) if kind is PriorValue else RULES.get(kind)

@@ -1,4 +1,4 @@
-"""Syntax errors for parts of a statement that sqlglot lets be empty: the list of a SELECT, a row of VALUES."""
+"""Syntax errors for empty parts that sqlglot accepts: the list of a SELECT, a row of VALUES."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpsql.sql.syntax.nodes import OwnWords
 
 _NO_LIST = 'Write what it selects, such as SELECT COUNT(*). A name that is the word itself stands in quotes: "select".'
 _NO_LIST_BEGINS = frozenset({TokenType.WITH, TokenType.COLON})
-"""Tokens behind SELECT that are the fault themselves."""
+"""Tokens after SELECT that are the error themselves."""
 
 
 class CompleteParser(DuckDBParser):
-    """DuckDB's parser, which refuses an empty SELECT list and an empty row by name."""
+    """DuckDB's parser with errors for an empty SELECT list and an empty row."""
 
     _own_error: ParseError | None
-    """The last error of dpsql's own rules. sqlglot drops one that is raised while it tries a table after a comma."""
+    """The last error from dpsql's rules. sqlglot drops errors raised while it tries a table after a comma."""
 
     def reset(self) -> None:
         super().reset()
@@ -42,11 +42,11 @@ class CompleteParser(DuckDBParser):
             raise
 
     def _warn_unsupported(self) -> None:
-        # Such a statement is refused, and sqlglot's warning would put the analyst's text into a log.
+        # Such a statement is refused, and sqlglot's warning would log the analyst's text.
         return
 
     def _parse_projections(self) -> Any:
-        # sqlglot accepts a SELECT without a list, and no rule after the parser expects one.
+        # sqlglot accepts a SELECT without a list, and no later rule expects one.
         last = self._prev
         projections, exclude = super()._parse_projections()
         if not projections and self._prev.token_type is not TokenType.COMMA:
@@ -63,6 +63,6 @@ class CompleteParser(DuckDBParser):
 
 
 def _place(error: ParseError) -> tuple[int, int]:
-    """The line and column of an error."""
+    """Return the line and column of an error."""
     details = error.errors[0]
     return details["line"], details["col"]

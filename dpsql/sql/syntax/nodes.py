@@ -1,4 +1,4 @@
-"""The nodes that the language adds to those of sqlglot, and where nodes stand in a text."""
+"""Nodes that dpsql adds to sqlglot's, and positions of nodes in a text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Node = TypeVar("Node", bound=exp.Expr)
 class PrivacyClause(exp.Expression):
     """WITH DIFFERENTIAL_PRIVACY: `expressions` holds an EQ(Var name, value) for each option.
 
-    Its place in the text is that of its two words. A value that is a bare word is a Var, a quoted one an Identifier;
-    every name and value has its place.
+    Its position is that of its two words. A bare-word value is a Var, a quoted one an Identifier; every name and value
+    has a position.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
@@ -31,21 +31,20 @@ class NamedArguments(exp.Expression, exp.Condition):
 
 
 def said(node: exp.Expr) -> str:
-    """A node in DuckDB's words, for names and messages: what these have no word for is left out."""
+    """Return a node in DuckDB's SQL, for names and messages; parts that it cannot express are dropped."""
     if node.find(NamedArguments) is not None:
         node = node.transform(lambda each: each.this if isinstance(each, NamedArguments) else each)
     return str(node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
 class PriorValue(exp.Expression, exp.Condition):
-    """A value that an earlier release of the statement shows: `this` is its name, `written` the sub-query as it stands
-    in the text."""
+    """A value from an earlier release of the statement: `this` is its name, `written` the sub-query as written."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "written": True}
 
 
 def is_name(node: exp.Placeholder) -> bool:
-    """Whether a parameter stands where a name or a word of the language belongs."""
+    """Return whether a parameter stands in place of a name or keyword."""
     return node.arg_key in _NAME_ARGUMENTS or (node.arg_key == "this" and isinstance(node.parent, _NAMED_BY_THIS))
 
 
@@ -54,12 +53,12 @@ _NAMED_BY_THIS = (exp.Table, exp.TableAlias, exp.Column, exp.Aliases, exp.Extrac
 
 
 def placed(node: Node, first: Token, last: Token) -> Node:
-    """The node, with its place from the one token to the other."""
+    """Return the node with its position, from the first to the last token."""
     return node.update_positions(line=last.line, col=last.col, start=first.start, end=last.end)
 
 
 class OwnWords(str):
-    """A syntax error in dpsql's own words, and what to write instead (or "")."""
+    """A syntax error in dpsql's words, and what to write instead (or "")."""
 
     __slots__ = ("hint",)
     hint: str

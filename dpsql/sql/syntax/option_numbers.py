@@ -1,7 +1,7 @@
-"""Options and named arguments whose numbers are written as 1/10, 12 * 1000 or :name: as the numbers that these are.
+"""Evaluate options and named arguments written as 1/10, 12 * 1000 or :name.
 
-They are computed exactly, as fractions, and stand in the tree as literals before anything reads them: what a query
-costs follows from its text and its parameters alone.
+The computation is exact, in fractions, and the results stand in the tree as literals before anything reads them: a
+query's cost depends on its text and parameters only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OPERATIONS: Mapping[type[exp.Expr], Callable[[Fraction, Fraction], Fraction]] =
 
 
 def with_numbers(statement: Statement, params: Params, used: set[str]) -> Statement:
-    """The statement with a literal in the place of each constant expression among its options. used: gets the names of
-    parameters. Raises InvalidParameter."""
+    """Replace each constant expression among the options with a literal. used: receives parameter names. Raises
+    InvalidParameter."""
     if not any(_computed(each) for each in _values(statement.select)):
         return statement
     select = statement.select.copy()
@@ -43,7 +43,7 @@ def with_numbers(statement: Statement, params: Params, used: set[str]) -> Statem
 
 
 def _values(select: exp.Expr) -> list[exp.Expr]:
-    """What stands for the values of options and named arguments, those of pairs one by one."""
+    """Return the value nodes of options and named arguments, with pairs split."""
     holders = [each for each in select.walk() if isinstance(each, NamedArguments | PrivacyClause)]
     given = [pair.expression for each in holders for pair in each.expressions]
     return [
@@ -58,7 +58,7 @@ def _computed(node: exp.Expr) -> bool:
 
 
 def _literal(node: exp.Expr, statement: Statement, params: Params, used: set[str]) -> exp.Expr | None:
-    """The number as a literal at its place; None for what is no number."""
+    """Return the number as a literal at its position, or None if it is no number."""
     number = _number(node, statement, params, used)
     if number is None:
         return None
@@ -116,5 +116,5 @@ def _parameter(node: exp.Placeholder, statement: Statement, params: Params, used
 
 
 def _written(number: Fraction) -> str:
-    """The number in digits: whole ones as such, others as the nearest double."""
+    """Return the number in digits: integers exactly, others as the nearest double."""
     return str(number.numerator) if number.denominator == 1 else repr(float(number))

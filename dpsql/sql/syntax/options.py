@@ -1,7 +1,7 @@
-"""The options of WITH DIFFERENTIAL_PRIVACY and the named arguments of an aggregate: read from the tree, checked, typed.
+"""Options of WITH DIFFERENTIAL_PRIVACY and named arguments of an aggregate: read from the tree, checked, typed.
 
-Values are literals, so that what a query costs is known from its text. Nothing here knows the caller's or the owner's
-limits, or the table: those are compared later, and `places` says where in the text to point then.
+Values are literals, so that a query's cost is known from its text. This module does not know the caller's or owner's
+limits, or the table. Those are compared later, and `places` then gives the position in the text.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ LARGEST_LIMIT = 10**18 - 1
 _LONGEST_QUOTE = 40
 Word = TypeVar("Word", bound=StrEnum)
 Check = Callable[[str, Any, Span | None], object]
-"""Name, value and place to the value as it is held."""
+"""Converts a name, value and position to the checked value."""
 
 
 def read_options(node: PrivacyClause, sql: str) -> Options:
-    """The options of a clause of the text. Raises SQLSyntaxError, InvalidPrivacyParameter."""
+    """Return the options of a clause. Raises SQLSyntaxError, InvalidPrivacyParameter."""
     return checked_options(*_read(node, sql, _OPTIONS))
 
 
 def read_aggregate_options(node: NamedArguments, sql: str) -> AggregateOptions:
-    """The named arguments of a call of the text. Raises SQLSyntaxError, UnsupportedSQL, InvalidPrivacyParameter."""
+    """Return the named arguments of a call. Raises SQLSyntaxError, UnsupportedSQL, InvalidPrivacyParameter."""
     return checked_aggregate_options(*_read(node, sql, _ARGUMENTS))
 
 
-# From nodes to values: the shape of each is checked here, its size above.
+# From nodes to values: this part checks their form, the checks below their size.
 
 
 @dataclass(frozen=True)
 class _WrittenOption:
-    """A name with its value, as it stands in the text; `kind` knows what else may stand there."""
+    """A name and value as written; `kind` lists the alternatives."""
 
     name: str
     node: exp.Expr
@@ -63,7 +63,7 @@ class _WrittenOption:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Options or named arguments: what one is called, the sign before its value, and the names that there are."""
+    """Options or named arguments: their noun, the sign before a value, and the available names."""
 
     noun: str
     sign: str
@@ -137,7 +137,8 @@ def _word(given: _WrittenOption) -> str:
 
 
 def _decimal(node: exp.Expr) -> Decimal | None:
-    """The number of a literal, with or without a minus sign; None for all else, and for numbers of absurd length."""
+    """Return a literal's number, optionally with a minus sign; None for anything else, and for absurdly long
+    numbers."""
     literal = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(literal, exp.Literal) or literal.is_string or len(literal.name) > _LONGEST_QUOTE:
         return None
@@ -149,7 +150,7 @@ def _decimal(node: exp.Expr) -> Decimal | None:
 
 
 def _shape(node: exp.Expr) -> str:
-    """What stands in the text where something else should."""
+    """Describe the node found in place of the expected one."""
     literal = node.this if isinstance(node, exp.Neg) else node
     if isinstance(literal, exp.Literal) and not literal.is_string:
         text = ("-" if node is not literal else "") + literal.name
@@ -172,8 +173,8 @@ _SHAPES: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
 
 
 def checked_options(values: Mapping[str, Any], places: Mapping[str, Span] = MappingProxyType({})) -> Options:
-    """The options of these values. Raises InvalidPrivacyParameter for an epsilon or delta, SQLSyntaxError for the rest,
-    each at its place in the text."""
+    """Return the checked options. Raises InvalidPrivacyParameter for epsilon or delta, SQLSyntaxError for the rest,
+    each at its position in the text."""
     options = Options(**_checked(values, places), places=places)
     if options.group_selection_strategy is GroupSelection.PUBLIC_GROUPS:
         _refuse_selection_of_public_groups(options)
@@ -198,7 +199,7 @@ def _refuse_selection_of_public_groups(options: Options) -> None:
 def checked_aggregate_options(
     values: Mapping[str, Any], places: Mapping[str, Span] = MappingProxyType({})
 ) -> AggregateOptions:
-    """The named arguments of these values. Raises as `checked_options` does, and UnsupportedSQL."""
+    """Return the checked named arguments. Raises as `checked_options` does, and UnsupportedSQL."""
     options = AggregateOptions(**_checked(values, places), places=places)
     if options.contribution_bounds_per_row is not None and options.contribution_bounds_per_group is not None:
         raise SQLSyntaxError(
@@ -210,7 +211,7 @@ def checked_aggregate_options(
 
 
 def _checked(values: Mapping[str, Any], places: Mapping[str, Span]) -> dict[str, Any]:
-    """In the order of the rules: which of several errors is told does not follow the text."""
+    """Check values in the order of the rules, so that the first error does not depend on the text's order."""
     given = [name for name in _RULES if values.get(name) is not None]
     return {name: _RULES[name].check(name, values[name], places.get(name)) for name in given}
 
@@ -270,8 +271,7 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How one option or named argument is read from the text and checked; an example of its value, and how to choose
-    another."""
+    """Rule for one option or named argument: how to read and check it, an example, and advice for another value."""
 
     read: Callable[[_WrittenOption], object]
     check: Check

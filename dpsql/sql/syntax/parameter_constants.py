@@ -1,6 +1,6 @@
-"""Parameters where only a constant is read, such as the ends of WIDTH_BUCKET: a literal with the value stands there.
+"""Replace parameters with literals where only a constant is read, such as the ends of WIDTH_BUCKET.
 
-Everywhere else a parameter stays a value that is bound by its name (`scalars`).
+Elsewhere a parameter stays a value bound by name (`scalars`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ARGUMENTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
     exp.PercentileDisc: ("this", "expression"),
 }
 _FIRST_OF = frozenset({"DATE_PART", "DATEPART", "DATE_SUB", "DATESUB"})
-"""Functions that the parser does not know, whose first argument is a unit."""
+"""Functions without a parser node whose first argument is a unit."""
 
 
 def with_constants_given(select: Tree, params: Params, used: set[str]) -> Tree:
-    """The tree with literals in the place of parameters where only a constant is read. used: gets their names."""
+    """Replace parameters with literals where only a constant is read. used: receives their names."""
     if not params or next(_wanted(select), None) is None:
         return select
     known, select = dict(params), select.copy()
@@ -60,7 +60,7 @@ def _wanted(select: exp.Expr) -> Iterator[exp.Placeholder]:
 
 
 def _written(literal: Literal) -> exp.Expr | None:
-    """A number or a text as it is written; None for any other value."""
+    """Return a number or text as a literal node, or None for other values."""
     if literal.type is Type.TEXT and literal.value is not None:
         return exp.Literal.string(str(literal.value))
     if literal.value is None or not literal.type.numeric:

@@ -1,4 +1,4 @@
-"""Parameters of a query, `:name`: typed scalars that are bound as constants and never pasted into the text."""
+"""Query parameters, `:name`: typed scalars bound as constants, never pasted into the text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dpsql.schema.intervals import INT128
 MOST_CHARACTERS = 64 * 1024
 
 Params = tuple[tuple[str, Literal], ...]
-"""Names and values, in order of names: hashable, for the plan cache."""
+"""Names and values, sorted by name: hashable, for the plan cache."""
 
 
 def params_of(given: object) -> Params:
-    """The parameters that a caller passes as a mapping. Raises InvalidParameter."""
+    """Return the parameters that a caller passes as a mapping. Raises InvalidParameter."""
     if given is None:
         return ()
     if not isinstance(given, Mapping):
@@ -51,7 +51,7 @@ def _name(name: object) -> str:
 
 
 def check_all_used(params: Params, used: frozenset[str]) -> None:
-    """Refuse a value that no `:name` of the text asks for: it was probably meant. Raises InvalidParameter."""
+    """Refuse a value without a `:name` in the text, which is probably a mistake. Raises InvalidParameter."""
     spare = [name for name, _ in params if name not in used]
     if spare:
         near = did_you_mean(spare[0], used)
@@ -71,7 +71,7 @@ _SCALARS = "A parameter is a number, a text, a boolean, a date, a datetime or No
 
 
 def _read(name: str, value: object) -> Literal:
-    """The value as Python's own type has it, whatever a subclass says of itself."""
+    """Return the value as Python's base type, ignoring overrides of a subclass."""
     kind = type(value)
     if issubclass(kind, np.generic) and not issubclass(kind, np.datetime64 | np.timedelta64):
         value = value.item()  # type: ignore[attr-defined]

@@ -33,20 +33,20 @@ _BRACKETS: dict[TokenType | None, TokenType] = {
     TokenType.L_BRACE: TokenType.R_BRACE,
 }
 _SINGLE = {TokenType.GT, TokenType.LT, TokenType.COMMA, TokenType.DOT}
-"""Signs that do not stand twice, save for >> and << in one piece."""
+"""Signs that must not be doubled, except >> and << without a space."""
 _LISTS = {TokenType.SELECT, TokenType.DISTINCT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY}
-"""Words after which a list begins, and no comma stands."""
+"""Tokens that begin a list, before which no comma may stand."""
 _OTHER = """ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DESC DESCRIBE DETACH
 DROP EXECUTE EXPLAIN EXPORT GRANT IMPORT INSERT INSTALL LOAD MERGE PIVOT PRAGMA PREPARE RELEASE REPLACE RESET REVOKE
 ROLLBACK SAVEPOINT SET SHOW START SUMMARIZE TABLE TRUNCATE UNPIVOT UPDATE USE VACUUM VALUES"""
 _STATEMENTS = frozenset(_OTHER.split())
-"""Words that other statements of SQL begin with."""
+"""Words that begin other SQL statements."""
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A parsed query, its own text and words, and whether EXPLAIN PRIVACY stood before it."""
+    """A parsed query, its text and tokens, and whether EXPLAIN PRIVACY precedes it."""
 
     sql: str
     select: exp.Query
@@ -61,29 +61,31 @@ def parse(sql: object) -> Statement:
     statements."""
     sql = checked_text(sql)
     explain = EXPLAIN_PRIVACY.match(sql)
-    if explain:  # blanked here, so that places stay: the tokenizer would make one opaque command of it
+    if explain:  # blanked to keep positions: the tokenizer would make one opaque command of it
         sql = " " * explain.end() + sql[explain.end() :]
     tokens, goal = _goal(sql, checked_tokens(sql))
     return Statement(sql, _query(sql, tokens), explain is not None, tuple(tokens), goal)
 
 
 def checked_text(sql: object) -> str:
-    """The text of a query, of a length that is read. Raises SQLSyntaxError."""
+    """Return a query's text if its length is allowed. Raises SQLSyntaxError."""
     if not isinstance(sql, str):
         raise SQLSyntaxError(f"the query must be text, got {type(sql).__name__}.")
     if len(sql) > MOST_CHARACTERS:
         raise SQLSyntaxError(f"the query is longer than {MOST_CHARACTERS:,} characters.")
     try:
         sql.encode()
-    except UnicodeEncodeError:  # its words could neither be shown nor written down
+    except UnicodeEncodeError:  # its words could be neither displayed nor stored
         raise SQLSyntaxError("the query holds half of a character (a lone surrogate).") from None
     return str.__str__(sql)
 
 
 def _goal(sql: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
-    """The words before a trailing WITHIN error [CONFIDENCE percent], and the goal that it sets. Raises SQLSyntaxError.
+    """Return the tokens before a trailing WITHIN error [CONFIDENCE percent], and the goal it sets. Raises
+    SQLSyntaxError.
 
-    A number that begins with its point is two words."""
+    A number that begins with its point is two tokens.
+    """
     last = range(max(1, len(tokens) - 6), len(tokens) - 1)
     place = next((at for at in last if _is_word(tokens[at], "WITHIN") and _begins_an_error(tokens[at + 1 :])), None)
     if place is None:
@@ -115,7 +117,7 @@ def _is_word(token: Token, word: str) -> bool:
 
 
 def _begins_an_error(tokens: list[Token]) -> bool:
-    """Whether words after WITHIN are, or are meant as, the error of a query that ends here."""
+    """Return whether tokens after WITHIN are, or are meant as, a query's trailing error goal."""
     signs = (TokenType.DOT, TokenType.DASH, TokenType.PLUS, TokenType.L_PAREN)
     if _begins_a_parameter(tokens[0]):
         after = tokens[1 if tokens[0].token_type is TokenType.PLACEHOLDER else 2 :]
@@ -128,7 +130,7 @@ def _begins_a_parameter(token: Token) -> bool:
 
 
 def _number_of(tokens: list[Token]) -> tuple[Decimal | None, list[Token]]:
-    """The number at the start of some words, and the words after it; None where there is none."""
+    """Return the number that begins the tokens, or None, and the remaining tokens."""
     size = 2 if tokens and tokens[0].token_type is TokenType.DOT else 1
     text = "".join(token.text for token in tokens[:size])
     try:
@@ -143,7 +145,7 @@ def _is_number(token: Token) -> bool:
 
 
 def checked_tokens(sql: str, dialect: Dialect = _DIALECT) -> list[Token]:
-    """The words of a text, no more and no more deeply nested than are read. Raises SQLSyntaxError, UnsupportedSQL."""
+    """Return a text's tokens, within limits on number and nesting. Raises SQLSyntaxError, UnsupportedSQL."""
     try:
         tokens = dialect.tokenize(sql)
     except TokenError as error:
@@ -171,8 +173,7 @@ def _last(open_: list[Token]) -> TokenType | None:
 
 
 def _check_signs(sql: str, tokens: list[Token]) -> None:
-    """What the parser lets pass: > > for >>, a comma after a comma, a bracket that is never closed. Raises
-    SQLSyntaxError."""
+    """Refuse errors that the parser accepts: > > for >>, doubled commas, unclosed brackets. Raises SQLSyntaxError."""
     open_: list[Token] = []
     for before, token in zip([None, *tokens], tokens, strict=False):
         _check_pair(sql, before, token)
@@ -197,7 +198,8 @@ def _check_pair(sql: str, before: Token | None, token: Token) -> None:
 
 
 def parsed(sql: str, tokens: list[Token], dialect: Dialect = _DIALECT) -> exp.Expr | None:
-    """The tree of one query; None where the words are none, or several. Raises SQLSyntaxError, UnsupportedSQL."""
+    """Return the tree of one query, or None if the tokens form none or several. Raises SQLSyntaxError,
+    UnsupportedSQL."""
     if tokens[0].token_type not in _QUERIES:
         raise _no_select(sql, tokens[0])
     try:
@@ -213,7 +215,7 @@ def parsed(sql: str, tokens: list[Token], dialect: Dialect = _DIALECT) -> exp.Ex
 
 
 def check_is_select(statement: Statement) -> None:
-    """Raises UnsupportedSQL or SQLSyntaxError for a set operation, and for a SELECT in parentheses."""
+    """Refuse a set operation, and a SELECT in parentheses. Raises UnsupportedSQL or SQLSyntaxError."""
     if not isinstance(statement.select, exp.Select):
         raise _no_plain_select(statement.sql, list(statement.tokens), statement.select)
 
@@ -231,11 +233,11 @@ def _without_pivots(sql: str, tokens: list[Token], tree: exp.Expr | None) -> exp
     pivot = next((token for token in tokens if token.token_type in _PIVOTS), None)
     if pivot is None:
         return tree
-    from dpsql.sql.rewrite.pivot import without_pivots  # most texts have none
+    from dpsql.sql.rewrite.pivot import without_pivots  # imported only when needed
 
     try:
         return without_pivots(tree, _at(sql, pivot))
-    except (AssertionError, AttributeError, IndexError, TypeError):  # a tree that no whole PIVOT makes
+    except (AssertionError, AttributeError, IndexError, TypeError):  # the tree of an incomplete PIVOT
         raise SQLSyntaxError("the PIVOT cannot be understood.", span=_at(sql, pivot)) from None
 
 
@@ -249,7 +251,7 @@ _INSTEAD = {
 
 
 def _no_select(sql: str, token: Token) -> SQLSyntaxError | UnsupportedSQL:
-    """Another statement of SQL, or no SQL at all."""
+    """Return the error for another SQL statement, or text that is no SQL."""
     word = (token.text.split(maxsplit=1) or ["an empty text"])[0].upper()[:40]
     if word in _STATEMENTS and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
         return UnsupportedSQL(f"only SELECT works here, not {word}.", span=_at(sql, token), hint=_INSTEAD.get(word, ""))
@@ -275,7 +277,7 @@ def _is_one_of(token: Token, words: Collection[str]) -> bool:
 
 
 def _syntax_error(sql: str, error: ParseError, tokens: list[Token]) -> SQLSyntaxError:
-    from dpsql.sql.syntax.syntax_errors import foreign_words, in_own_words  # most texts are queries
+    from dpsql.sql.syntax.syntax_errors import foreign_words, in_own_words  # imported only when needed
 
     foreign = foreign_words(tokens)
     if foreign is not None:
@@ -304,9 +306,9 @@ def _at(sql: str, token: Token) -> Span:
 
 
 def span_of(sql: str, node: exp.Expr) -> Span | None:
-    """The place of a node: from its first positioned word to its last (most nodes have no position of their own)."""
+    """Return a node's span, from its first positioned word to its last: most nodes have no position of their own."""
     if type(node) is exp.Column and not node.table and "start" in node.this.meta:
-        node = node.this  # quick, for most places are asked of columns
+        node = node.this  # shortcut: most calls ask for columns
     own = node.meta.get("start")
     if own is not None:
         return Span(sql, own, node.meta["end"])

@@ -1,4 +1,4 @@
-"""DuckDB's parser, with a hook at each place where the language grows."""
+"""DuckDB's parser, with a hook at each place where dpsql extends the grammar."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpsql.sql.syntax.nodes import NamedArguments, Node, OwnWords, PrivacyClause
 from dpsql.sql.syntax.spellings import AGGREGATE_NODES
 
 _CALLED = frozenset({*AGGREGATE_NODES, exp.Anonymous, exp.Explode, exp.ReadCSV, exp.ReadParquet})
-"""What can have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.
+"""Nodes that may have named arguments: aggregates, DuckDB's table functions and functions that sqlglot does not know.
 
-All are written as NAME(...). Other functions come out of the generator as operators, casts or sub-queries.
+All are written as NAME(...). The generator writes other functions as operators, casts or sub-queries.
 """
 _PLACELESS = frozenset({exp.Null, exp.Boolean, exp.Star, exp.Tuple, exp.DataType, exp.Parameter, exp.IntervalSpan})
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, NamedArguments)
@@ -26,12 +26,12 @@ _AFTER_VALUE = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 
 
 class PrivateParser(CompleteParser):
-    """DuckDB's parser, with a hook at each place where the language grows."""
+    """DuckDB's parser, with a hook at each place where dpsql extends the grammar."""
 
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {
         token: parser for token, parser in DuckDBParser.LAMBDAS.items() if token is not TokenType.FARROW
     }
-    # Calls of operators take their arguments the wrong way round, and LOG2(x, y) is read as LOG2(x).
+    # Operator calls have their arguments reversed, and LOG2(x, y) would be read as LOG2(x).
     FUNC_TOKENS: ClassVar[Any] = foreign.FUNC_TOKENS
     FUNCTIONS: ClassVar[dict[str, Any]] = {
         name: build
@@ -42,7 +42,7 @@ class PrivateParser(CompleteParser):
         "GENERATE_ARRAY": DuckDBParser.FUNCTIONS["GENERATE_SERIES"],
         **foreign.FUNCTIONS,
     }
-    # In CORR(DISTINCT y, x) all would be read as DISTINCT's own list.
+    # In CORR(DISTINCT y, x), DISTINCT would take both arguments as its list.
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.FUNCTION_PARSERS,
         **{
@@ -53,7 +53,7 @@ class PrivateParser(CompleteParser):
         },
         **foreign.FUNCTION_PARSERS,
     }
-    # After @ the parser takes NULL for a name.
+    # After @ the parser reads NULL as a name.
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
         "@": lambda self: exp.Abs(this=self._parse_bare_null() or self._parse_bitwise()),
@@ -67,16 +67,16 @@ class PrivateParser(CompleteParser):
     }
 
     _named: tuple[int, list[exp.Expr]] | None
-    """Named arguments that wait for their call to be built, and the number of the bracket that closes it."""
+    """Named arguments waiting for their call, and the index of its closing bracket."""
     _parameters: dict[int, Token]
-    """Each `:name` that was read: the place of its colon, and the colon."""
+    """Each `:name` that was read: the position of its colon, and the colon."""
 
     def reset(self) -> None:
         super().reset()
         self._named = None
         self._parameters = {}
 
-    # Keys of GROUP BY: inside ROLLUP, CUBE and GROUPING SETS any expression too, as DuckDB has it
+    # Keys of GROUP BY: ROLLUP, CUBE and GROUPING SETS may hold any expression too, as in DuckDB
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
         if with_prefix:
@@ -96,7 +96,7 @@ class PrivateParser(CompleteParser):
     # SELECT WITH DIFFERENTIAL_PRIVACY
 
     def _parse_hint(self) -> exp.Hint | None:
-        # The one hook between the word SELECT and its list. What is returned here becomes the argument "hint".
+        # The only hook between SELECT and its list. The return value becomes the argument "hint".
         if self._curr and self._curr.text.upper() == "TOP":
             foreign.refuse_top(self)
         if self._prev.token_type is TokenType.SELECT and self._match(TokenType.WITH):
@@ -110,8 +110,8 @@ class PrivateParser(CompleteParser):
         return join
 
     def _parse_query_modifiers(self, this: Any) -> Any:
-        # The first hook after the SELECT is made: the clause moves to an argument of its own. LIMIT has no place among
-        # the arguments yet, so that all clauses come to stand there in the order of the text.
+        # The first hook after the SELECT exists: move the clause to its own argument. LIMIT is not among the arguments
+        # yet, so all clauses end up in the order of the text.
         if isinstance(this, exp.Select):
             if isinstance(clause := this.args.get("hint"), PrivacyClause):
                 this.set("hint", None)
@@ -142,7 +142,7 @@ class PrivateParser(CompleteParser):
         return placed(exp.Var(this=self._prev.text), self._prev, self._prev)
 
     def _parse_given_value(self) -> exp.Expr | None:
-        # A bare word is a name, also where DuckDB has a function (user) or a type (json) of that name.
+        # A bare word is a name, even if DuckDB has a function (user) or type (json) of that name.
         if self._next.token_type in _AFTER_VALUE:
             if self._curr.token_type in _WORDS:
                 return self._parse_given_name()
@@ -158,7 +158,7 @@ class PrivateParser(CompleteParser):
     # Named arguments
 
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
-        # The functions' builders count their arguments and must not see the named ones, which wait in `_named`.
+        # The functions' builders count their arguments, so the named ones wait in `_named`.
         named: list[exp.Expr] = []
 
         def argument() -> exp.Expr | None:
@@ -186,7 +186,7 @@ class PrivateParser(CompleteParser):
         return self.expression(exp.Kwarg(this=name, expression=self._parse_given_value()))
 
     def _distinct_took_a_name(self, args: list[exp.Expr]) -> bool:
-        # In COUNT(DISTINCT x, name => 1) all up to the arrow is read as DISTINCT's own list.
+        # In COUNT(DISTINCT x, name => 1), DISTINCT reads everything up to the arrow as its list.
         return (
             self._curr.token_type is TokenType.FARROW
             and self._tokens[self._index - 2].token_type is TokenType.COMMA
@@ -195,7 +195,7 @@ class PrivateParser(CompleteParser):
         )
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-        # Called on each call as soon as it is closed, before FILTER, WITHIN GROUP and OVER are read.
+        # Called for each call when it closes, before FILTER, WITHIN GROUP and OVER are read.
         if self._named is not None and self._named[0] == self._index - 1:
             named, self._named = self._named[1], None
             if this is not None and type(this) in _CALLED:
@@ -207,7 +207,7 @@ class PrivateParser(CompleteParser):
                 self.raise_error(OwnWords("this function has no named arguments"), place)
         return super()._parse_window(this, alias)
 
-    # The words that a call and a type are written with, for messages: several names make one node.
+    # The names of calls and types as written, for messages: several names make one node.
 
     def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
         name = self._curr
@@ -227,7 +227,7 @@ class PrivateParser(CompleteParser):
             node.meta["near"] = (first.start, self._prev.end)
         return node
 
-    # Places of what has none of its own, for messages that would else point nowhere.
+    # Positions for nodes without one, so that messages can point to them.
 
     def expression(self, instance: Node, *args: Any, **options: Any) -> Node:
         node: Node = super().expression(instance, *args, **options)
@@ -258,7 +258,7 @@ class PrivateParser(CompleteParser):
         bare = self._curr.token_type is TokenType.VAR and self._match_text_seq("NULL")  # after @ all words are VARs
         return self.expression(exp.Null()) if bare else None
 
-    # Functions with a parser of their own: their place is that of the name before the bracket, as that of all others.
+    # Functions with their own parser: their position is the name before the bracket, as for all others.
 
     def _parse_distinct_arg_function(self, *args: Any, **options: Any) -> Any:
         name = self._tokens[self._index - 2]
@@ -277,7 +277,7 @@ class PrivateParser(CompleteParser):
         return trees
 
     def _check_parameters(self, trees: list[exp.Expr | None]) -> None:
-        # sqlglot reads a parameter where a name stands (COUNT(*) AS :n) too, and as a key of {...} it loses it.
+        # sqlglot also reads a parameter in place of a name (COUNT(*) AS :n), and drops one used as a key of {...}.
         nodes = (node for tree in trees if tree is not None for node in tree.find_all(exp.Placeholder))
         values = {node.meta.get("start") for node in nodes if not is_name(node)}
         for start, colon in self._parameters.items():
@@ -292,7 +292,7 @@ class PrivateParser(CompleteParser):
         return placed(self.expression(exp.Placeholder(this=self._prev.text)), colon, self._prev)
 
     def _parse_expression(self) -> exp.Expr | None:
-        # Past DuckDB's own method, which takes the SELECT of `SELECT :p` for a prefix alias.
+        # Skip DuckDB's method, which reads the SELECT of `SELECT :p` as a prefix alias.
         if self._next.token_type is TokenType.COLON:
             self._refuse_prefix_alias()
         return super(DuckDBParser, self)._parse_expression()

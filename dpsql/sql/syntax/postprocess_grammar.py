@@ -1,7 +1,7 @@
-"""The grammar of SQL over answers: what is understood beside the grammar of private SELECTs.
+"""The grammar of post-processing SQL: additions to the grammar of private SELECTs.
 
-DuckDB reads what is made of it, and its own tree is held against lists by name (`dpsql.postprocess`); here the words of
-the text are accounted for, so that none is skipped, and what is refused has its place in the text.
+DuckDB parses the result, and its tree is checked against lists by name (`dpsql.postprocess`). This module accounts for
+the words of the text, so that none is skipped and refusals have a position.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _REFUSED = frozenset(
 
 
 def rule_of(kind: type[exp.Expr]) -> Rule | None:
-    """The rule of a node that may stand over answers; calls may have any name, which DuckDB's list decides on."""
+    """Return the rule of a node in post-processing SQL. Calls may have any name; DuckDB's list decides on them."""
     rule = _ADDED.get(kind) or RULES.get(kind)
     if rule is None and issubclass(kind, exp.Func) and kind not in _REFUSED:
         return _CALLED
@@ -84,14 +84,13 @@ def rule_of(kind: type[exp.Expr]) -> Rule | None:
 
 
 def check_separated(statement: Statement) -> None:
-    """Refuse a statement of several steps if it holds a node or a word that no rule reads. Raises UnsupportedSQL,
-    SQLSyntaxError."""
+    """Refuse a multi-step statement with a node or word that no rule reads. Raises UnsupportedSQL, SQLSyntaxError."""
     words = check_nodes(statement, statement.select, rule_of)
     check_words(statement, words, FREE)
 
 
 def check_qualified(select: exp.Select, sql: str) -> None:
-    """Refuse a QUALIFY that no window function is about. Raises UnsupportedSQL."""
+    """Refuse a QUALIFY without a window function. Raises UnsupportedSQL."""
     qualify = select.args.get("qualify")
     if qualify is not None and not any(each.find(exp.Window) for each in (qualify, *select.expressions)):
         raise UnsupportedSQL(

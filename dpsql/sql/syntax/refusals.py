@@ -1,4 +1,4 @@
-"""Words for what is refused by name: nodes, arguments of nodes, and the keyword to point at."""
+"""Messages for constructs refused by name: nodes, their arguments, and the keyword to point to."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _SCALAR = (
 )
 
 CLOCKS = frozenset({"NOW", "GETDATE", "SYSDATE", "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP"})
-"""Names of functions that read the clock, and that the parser does not know."""
+"""Functions without a parser node that read the clock."""
 
 NO_COLUMNS: Mapping[str, str] = {
     "ROWNUM": "Write LIMIT 10 at the end.",
     "SYSDATE": 'Write :today in its place, and pass params={"today": datetime.date.today()}.',
     "SYSTIMESTAMP": 'Write :now in its place, and pass params={"now": datetime.datetime.now()}.',
 }
-"""Words of other engines that stand where a column may, and what to write instead."""
+"""Other engines' words in place of columns, and what to write instead."""
 
 NO_FUNCTIONS: Mapping[str, str] = {
     "MAD": "MAD is two questions: MEDIAN(x), then MEDIAN(ABS(x - :middle)) with its answer as the parameter.",
@@ -98,7 +98,7 @@ NO_FUNCTIONS: Mapping[str, str] = {
     "COLLECT_LIST": _OWN_VALUES.format("COLLECT_LIST"),
     "COLLECT_SET": _OWN_VALUES.format("COLLECT_SET"),
 }
-"""Names that the parser does not know, and what to write instead."""
+"""Names without a parser node, and what to write instead."""
 
 NAMED: Mapping[type[exp.Expr], str] = {
     exp.Lateral: _JOIN,
@@ -180,7 +180,7 @@ INSIDE: Mapping[type[exp.Expr], str] = {
     exp.Kwarg: "named arguments (name => value) belong to aggregates.",
     exp.Distinct: "DISTINCT inside an aggregate is not supported.",
 }
-"""Nodes that are understood elsewhere, met inside an expression."""
+"""Nodes supported elsewhere, found inside an expression."""
 
 CLAUSES: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "laterals"): _JOIN,
@@ -258,11 +258,11 @@ LIKE_SEVERAL: Mapping[type[exp.Expr], str] = {
 }
 
 
-# What is said where a value is to be chosen, and those to choose among are private or too many.
+# Refusals of selection whose candidates are private or too many.
 
 
 def unlisted(each: Aggregation, expr: Expr, domains: Domains, *, public: bool) -> UnknownGroups:
-    """The refusal of an aggregate of an expression; `public`: it has a list, a declared one that is too long."""
+    """Return the refusal of an aggregate of an expression; `public`: it has a declared list, which is too long."""
     private = next((column for column in columns(expr) if domains.of(column) is None), None)
     listed = "" if private is None else f'keys={{"{private.name}": [...]}}.'
     why, hint = "it has no public list of values", f"List them: {listed}" if listed else ""
@@ -275,7 +275,7 @@ def unlisted(each: Aggregation, expr: Expr, domains: Domains, *, public: bool) -
 
 
 def _fewer(expr: Expr, domains: Domains) -> str:
-    """Numbers by tens, or by hundreds ..., so that they are few enough."""
+    """Suggest rounding numbers to tens, hundreds or more until few enough remain."""
     values = fact(expr, domains.known).range
     if not expr.type.numeric or not values.bounded:
         return ""
@@ -290,11 +290,11 @@ _TYPOGRAPHIC = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u20
 
 
 def quotes_hint(name: str) -> str:
-    """What to write in place of a name in curly quotes; "" for any other name."""
+    """Return what to write in place of a name in curly quotes, or "" for any other name."""
     bare = name.strip(_TYPOGRAPHIC)
     return "" if bare == name else f"These are typographic quotes. Write '{bare}' for a text, \"{bare}\" for a name."
 
 
 def as_text(column: object) -> str:
-    """The advice for a column whose type has no operations here."""
+    """Return the advice for a column whose type has no operations in dpsql."""
     return f'Store it as text: df["{column}"] = df["{column}"].astype(str).'

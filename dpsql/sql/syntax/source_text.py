@@ -1,4 +1,4 @@
-"""The reader's own words for what a refusal is about: as they stand in the text, not as the parser calls them."""
+"""The analyst's words for the subject of a refusal: as in the text, not the parser's names."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ _OTHER_QUOTES: dict[type[exp.Expr], frozenset[TokenType]] = {
     exp.BitString: frozenset({TokenType.BIT_STRING}),
     exp.UnicodeString: frozenset({TokenType.UNICODE_STRING}),
 }
-"""Constants of a kind that only their sign in front says: $$a$$, x'ab'."""
+"""Constants that only a prefix or quote distinguishes: $$a$$, x'ab'."""
 
 
 def own_word(usual: str, node: exp.Expr, sql: str) -> str:
-    """The usual word for a node where the text has it, else the word that the text has instead."""
+    """Return the usual word for a node if the text has it, otherwise the word in the text."""
     if all(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", sql, re.IGNORECASE) for part in usual.split()):
         return usual
     return _called(node, sql) or _keyword(node, sql) or _operator(node, sql) or _whole(node, sql) or "this"
 
 
 def worded(message: str, node: exp.Expr, sql: str) -> str:
-    """A message that begins with the usual word for a node, with the reader's own in its place."""
+    """Replace the usual word that begins a message with the analyst's own."""
     usual = re.match(r"[A-Z_]+(?=(?:\(\))? (?:is|takes)\b)", message)
     return message if usual is None else own_word(usual[0], node, sql) + message[usual.end() :]
 
 
 def constant_of(node: exp.Expr, tokens: Sequence[Token]) -> Span | None:
-    """The place of a constant in quotes of its own kind."""
+    """Return the span of a constant with special quotes."""
     kinds = _OTHER_QUOTES.get(type(node), frozenset())
     found = next((token for token in tokens if token.token_type in kinds), None)
     return None if found is None else Span("", found.start, found.end)
 
 
 def operator_place(node: exp.Expr, sql: str) -> Span | None:
-    """The sign between two operands, or before the only one; None where their places do not say it."""
+    """Return the span of an operator between two operands, or before a single one; None if their spans do not determine
+    it."""
     sides = [span_of(sql, each) for each in (node.this, node.args.get("expression")) if isinstance(each, exp.Expr)]
     if not sides or any(side is None for side in sides):
         return None
@@ -68,7 +69,7 @@ def operator_place(node: exp.Expr, sql: str) -> Span | None:
 
 
 def _called(node: exp.Expr, sql: str) -> str | None:
-    """The name before the bracket of a call, or of a type."""
+    """Return the name before the bracket of a call or type."""
     word = node.meta.get("word")
     if isinstance(word, str):
         return " ".join(word.split()).upper()[:MOST]
@@ -93,7 +94,7 @@ _KEYWORDS: dict[type[exp.Expr], str] = {
 
 
 def _keyword(node: exp.Expr, sql: str) -> str | None:
-    """The keyword of a node, or of what it is an operand of."""
+    """Return the keyword of a node, or of the node it is an operand of."""
     for each in (node, node.parent):
         word = "" if each is None else _KEYWORDS.get(type(each), "")
         if word and all(re.search(rf"\b{part}\b", sql, re.IGNORECASE) for part in word.split()):
@@ -114,18 +115,18 @@ def _whole(node: exp.Expr, sql: str) -> str | None:
         return None
     text = " ".join(sql[place.start : place.end + 1].split())
     depths = list(accumulate((sign == "(") - (sign == ")") for sign in text))
-    if depths and (depths[-1] or min(depths) < 0):  # the place is only a part of the node's text
+    if depths and (depths[-1] or min(depths) < 0):  # the span covers only part of the node's text
         return None
     return text if len(text) <= MOST else text[: MOST - 3] + "..."
 
 
-# Texts in the place of times.
+# Texts in place of times.
 
 _ISO = re.compile(r"'[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\b.*'")
 
 
 def no_time(text: Expr, wanted: object, span: Span | None) -> TypeMismatch:
-    """The refusal of a text that is no date or timestamp: of another form, or of a day that does not exist."""
+    """Return the refusal of a text that is no date or timestamp: wrong format, or a day that does not exist."""
     if _ISO.fullmatch(str(text)):
         return TypeMismatch(
             f"{text} is no {wanted}: this day or time does not exist.",
@@ -140,7 +141,7 @@ def no_time(text: Expr, wanted: object, span: Span | None) -> TypeMismatch:
 
 
 def times_hint(wants: str, args: Sequence[Expr]) -> str:
-    """What to write where a text stands in place of a date."""
+    """Return what to write where a text replaces a date."""
     texts = [arg for arg in args if arg.type is Type.TEXT]
     if not texts or not re.search(r"\b(date|timestamp)\b", wants):
         return ""

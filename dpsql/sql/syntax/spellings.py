@@ -1,5 +1,5 @@
-"""How functions and aggregates are written: the parser's nodes and names that stand for each record of `plan/functions`
-and `plan/aggregates`."""
+"""Spellings of functions and aggregates: parser nodes and names for each record of `plan/functions` and
+`plan/aggregates`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _AGGREGATE = re.compile(r"(\w+)\(([A-Z]* ?)([a-z_, ]+)\)( WITHIN GROUP)?")
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A parser node's function, and the node's arguments in the function's order; `rest` names one that is a list."""
+    """The function of a parser node, and the node's arguments in the function's order; `rest` names a list argument."""
 
     function: str
     args: tuple[str, ...]
     rest: str | None
 
     def operands(self, node: exp.Expr) -> list[exp.Expr]:
-        """The node's arguments; those at the end that are not there are left out."""
+        """Return the node's arguments, without missing ones at the end."""
         values = [node.args.get(name) for name in self.args]
         while values and values[-1] is None:
             values.pop()
@@ -53,14 +53,14 @@ def _read() -> tuple[dict[type[exp.Expr], Spelling], dict[str, str]]:
 NODES: Mapping[type[exp.Expr], Spelling]
 """Parser nodes that are one function each."""
 NAMES: Mapping[str, str]
-"""Names of functions that the parser has no node for, in capitals."""
+"""Function names without a parser node, in capitals."""
 NODES, NAMES = _read()
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateSpelling:
-    """A parser node's aggregate, and the node's arguments, that of the value first. `mark`: the word that makes the
-    value a list of DISTINCT, or a condition (IF); `ordered`: it may stand WITHIN GROUP."""
+    """The aggregate of a parser node, and the node's arguments, the value first. `mark`: the word that makes the value
+    a DISTINCT list or a condition (IF); `ordered`: it may have WITHIN GROUP."""
 
     aggregate: AggregateFunction
     args: tuple[str, ...]
@@ -85,7 +85,7 @@ AGGREGATE_NODES: Mapping[type[exp.Expr], tuple[AggregateSpelling, ...]] = _read_
 
 
 def written_names() -> list[str]:
-    """Every name that a function can be written with, for near misses."""
+    """Return all written function names, for near misses."""
     known = [name for node in NODES if issubclass(node, exp.Func) for name in node.sql_names()]
     return sorted(
         {*known, *NAMES, "COUNT", "SUM", "AVG", "CASE", "CAST", "EXTRACT", "DATE_TRUNC", "DATE_DIFF", "LOG10"}

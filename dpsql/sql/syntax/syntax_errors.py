@@ -1,7 +1,7 @@
-"""What the parser stumbled over, in words of ours, with what to write.
+"""Parser errors in dpsql's words, with what to write.
 
-A parser says what it would have taken next, in its own words, and these change with its releases. Known ones have a
-sentence and an example here; every other one is told by the word that stands there.
+A parser names what it expected, in words that change with its releases. Known errors get a sentence and an example
+here; all others name the word at that position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsql.errors import Span, SQLSyntaxError
 from dpsql.sql.syntax.nodes import OwnWords
 
 IN_UTC = "Write TIMESTAMP: TIMESTAMP '2024-01-31 10:30:00+02:00' and CAST(x AS TIMESTAMP) read an offset, and give UTC."
-"""What to write in place of a type with a time zone."""
+"""Replacement for types with a time zone."""
 Said = tuple[str, str]
 """A sentence without its stop, and a hint or ""."""
 
@@ -71,7 +71,7 @@ _WANTS = {
     "Order": "Write what to order by, such as ORDER BY n DESC.",
     "Window": "Write a name and a window, such as WINDOW w AS (ORDER BY day).",
 }
-"""What to write for a part that is missing, by the name of what it is missing for."""
+"""What to write for a missing part, by the node that misses it."""
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '(?:\w+\.)*(\w+)'>")
 
 
@@ -81,11 +81,11 @@ _ELSEWHERE = {
     "CLUSTER": "Write ORDER BY.",
     "KEEP": "Write ARG_MIN(x, y) or ARG_MAX(x, y) in a sub-query per person.",
 }
-"""Words of other engines that the parser stumbles over."""
+"""Other engines' words that the parser rejects."""
 
 
 def in_own_words(description: str, word: str) -> Said:
-    """What a syntax error says, and what to write. description: the parser's words; word: the text at the place."""
+    """Return a syntax error's message and hint. description: the parser's words; word: the text at the position."""
     if isinstance(description, OwnWords):
         return str(description), description.hint
     plain = description.split(" but got ", maxsplit=1)[0].rstrip(".")
@@ -100,12 +100,12 @@ def in_own_words(description: str, word: str) -> Said:
 
 
 def is_zoned(before: Token, token: Token) -> bool:
-    """Whether two words begin TIMESTAMP WITH TIME ZONE."""
+    """Return whether two words begin TIMESTAMP WITH TIME ZONE."""
     return before.text.upper() in {"TIMESTAMP", "TIME"} and token.text.upper() in {"WITH", "WITHOUT"}
 
 
 def without_meaning(sql: str, tokens: Sequence[Token], place: int) -> SQLSyntaxError:
-    """The refusal of the token at this place, which no rule reads."""
+    """Return the refusal of the token at this position, which no rule reads."""
     token = tokens[place]
     what = "parameters are written :name" if token.text == "?" else f"{token.text.upper()[:40]} has no meaning here"
     hint = IN_UTC if place and is_zoned(tokens[place - 1], token) else ""
@@ -113,7 +113,7 @@ def without_meaning(sql: str, tokens: Sequence[Token], place: int) -> SQLSyntaxE
 
 
 def foreign_words(tokens: Sequence[Token]) -> tuple[str, Token, Token] | None:
-    """What is said of other engines' words in a text that is not understood, and where they stand."""
+    """Return the message about other engines' words in an unreadable text, and their first and last token."""
     for before, token in pairwise(tokens):
         if is_zoned(before, token):
             words = f"{before.text.upper()} {token.text.upper()} TIME ZONE"
