@@ -30,7 +30,7 @@ class Selects:
             self._positive.append(node)
 
     def note(self) -> None:
-        """Write the values that must be above 0 into the tree; elsewhere the result is NaN."""
+        """Make each value that must be above 0 NaN otherwise, in the tree."""
         for node in self._positive:
             test = exp.GT(this=exp.Paren(this=node.copy()), expression=exp.Literal.number("0"))
             nan = exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType.build("DOUBLE"))

@@ -49,7 +49,7 @@ class ItemNames:
         return self.item_of_name(term)
 
     def item_of_name(self, name: exp.Column) -> int | None:
-        """Return the index of the item whose alias a name means, after columns of FROM."""
+        """Return the index of the item whose alias a name means, if no column of FROM has the name."""
         at = None if name.table else alias_index(name.name, self.items)
         if at is None:
             return None

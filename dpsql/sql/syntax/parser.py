@@ -31,7 +31,7 @@ class PrivateParser(CompleteParser):
     LAMBDAS: ClassVar[dict[TokenType, Any]] = {
         token: parser for token, parser in DuckDBParser.LAMBDAS.items() if token is not TokenType.FARROW
     }
-    # Operator calls have their arguments reversed, and LOG2(x, y) would be read as LOG2(x).
+    # Operators called as functions would get reversed arguments, and LOG2(x, y) would be read as LOG2(x).
     FUNC_TOKENS: ClassVar[Any] = foreign.FUNC_TOKENS
     FUNCTIONS: ClassVar[dict[str, Any]] = {
         name: build
