@@ -39,7 +39,7 @@ MOST_CHOSEN = 100
 
 
 class AggregateBinder:
-    """Binds aggregate calls. Subclasses define which aggregates and options exist."""
+    """Binder of aggregate calls. Subclasses define which aggregates and options exist."""
 
     exact = True
     """Whether only aggregates with an exact implementation are allowed."""
@@ -47,7 +47,7 @@ class AggregateBinder:
     def __init__(self, sql: str, inner: ScalarBinder) -> None:
         self.sql = sql
         self.inner = inner
-        """Binds expressions below the aggregation."""
+        """Binder of expressions below the aggregation."""
         self.keys: dict[Expr, Slot] = {}
         self.aggregations: dict[Aggregation, Slot] = {}
 

@@ -40,7 +40,7 @@ class Cells:
 
 
 class CellBinder:
-    """Binds and evaluates expressions over constants."""
+    """Binder and evaluator of expressions over constants."""
 
     def __init__(self, sql: str, params: Params, used: set[str]) -> None:
         self.sql = sql

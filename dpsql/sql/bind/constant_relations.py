@@ -43,7 +43,7 @@ def with_constants(
 
 
 class _Constants:
-    """Finds constant relations, innermost first."""
+    """Search for constant relations, innermost first."""
 
     def __init__(self, statement: Statement, params: Params, used: set[str], *, only_times: bool) -> None:
         self.sql = statement.sql

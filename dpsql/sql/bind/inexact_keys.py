@@ -6,7 +6,7 @@ form groups of one row each, or other groups on another machine.
 Powers with an integer exponent are allowed as keys, like their base. Their last bits are NumPy's (its x ** 2 is not
 always x * x), so another machine may show another last digit. But a power depends only on the cells of its row
 (`row_local`), so rows with equal cells share a group. Keys are refused here because they would be useless: no privacy
-proof depends on it.
+proof depends on the refusal.
 
 A function that rounds, compares or counts removes the last bits, except for a value at its boundary, which may fall on
 either side.

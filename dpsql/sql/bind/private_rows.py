@@ -257,14 +257,14 @@ def places_of(expr: Expr) -> frozenset[str]:
 
 
 def equality(expr: Expr) -> tuple[Expr, Expr] | None:
-    """Return the two sides of an equality."""
+    """Return the two sides of an equality, or None."""
     if isinstance(expr, Call) and expr.function.name == "eq":
         return expr.args[0], expr.args[1]
     return None
 
 
 class UnitEqualities:
-    """Infers which rows belong to the same unit, from handles and equalities."""
+    """Groups of rows known to belong to the same unit, from handles and equalities."""
 
     def __init__(self, equalities: list[tuple[Expr, Expr]]) -> None:
         self._root: dict[object, object] = {}

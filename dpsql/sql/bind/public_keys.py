@@ -95,8 +95,8 @@ def _constants_equal_to(expr: Expr, term: Expr) -> set[Key] | None:
 
 
 def by_equality(expr: Expr, terms: list[Expr], public: frozenset[str]) -> tuple[Expr, list[Expr]] | None:
-    """Return an expression over public columns that equals `expr` under these terms, and the terms that no column used
-    is NULL. None if nothing in it equals a public column."""
+    """Return an expression over public columns that equals `expr` under these terms, and conditions that no public
+    column used is NULL. None if nothing in it equals a public column."""
     same = equal_to_public(terms, public)
     used = [other for one, other in same.items() if one in set(walk(expr))]
     present = [call(FUNCTIONS["not"], nothing) for each in used if (nothing := call(FUNCTIONS["is_null"], each))]

@@ -56,7 +56,7 @@ _JOINING = frozenset({"text_join", "concat", "concat_ws"})
 
 
 class ScalarBinder:
-    """Binds scalar expressions; `leaf` resolves names and aggregates (None: not a leaf of this scope)."""
+    """Binder of scalar expressions; `leaf` resolves names and aggregates (None: not a leaf of this scope)."""
 
     def __init__(self, sql: str, leaf: Leaf, params: Params, used: set[str]) -> None:
         self.sql = sql

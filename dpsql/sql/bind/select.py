@@ -52,7 +52,7 @@ class Memberships(Protocol):
 
 
 class SelectBinder(AggregateBinder):
-    """Binds one aggregating SELECT. Subclasses define its rows and the available aggregates."""
+    """Binder of one aggregating SELECT. Subclasses define its rows and the available aggregates."""
 
     levels = False
     """Whether GROUP BY may have several grouping sets."""

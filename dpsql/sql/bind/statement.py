@@ -99,7 +99,7 @@ def scope_of(statement: Statement, select: exp.Select, catalog: Catalog, params:
 
 
 class _Binder:
-    """Binds SELECTs recursively, from the tables in FROM upward."""
+    """Recursive binder of SELECTs, from the tables in FROM upward."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
         assert isinstance(statement.select, exp.Select)  # other statements are separated first

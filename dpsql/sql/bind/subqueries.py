@@ -28,7 +28,7 @@ Found = tuple[PrivateRows | None, PrivateRows | None]
 
 
 class Membership:
-    """Binds IN (SELECT ...), EXISTS (...) and scalar sub-queries. `inner` binds the FROM of a sub-query, or an
+    """Binder of IN (SELECT ...), EXISTS (...) and scalar sub-queries. `inner` binds the FROM of a sub-query, or an
     aggregating one as a whole; `rows` binds its FROM."""
 
     def __init__(self, inner: Callable[[exp.Select], Found], rows: Callable[[exp.Select], PrivateRows | None]) -> None:
@@ -121,9 +121,9 @@ class Membership:
         named = next((part for other in around for part in columns(other)), None)
         mark = PendingMark(asked.rows, keys, column, all_of(conditions), nullable, span, named)
         _asked_of(outer, reads, span).marks.append(mark)
-        # If the compared column belongs to the outer row, the row equals all rows of the sub-query or none: in s IN
-        # (SELECT u FROM t) with u of s's row, the result is s = u if t has rows, and otherwise FALSE, whatever s = u
-        # is.
+        # If the compared column belongs to the outer row, the row equals all rows of the sub-query or none. In s IN
+        # (SELECT u FROM t) with u of s's row, the result is s = u (TRUE, FALSE or NULL) if t has rows, and otherwise
+        # FALSE.
         alike = [outer.inner.apply("eq", each, [one, other]) for each, one, other in sides if other in around]
         marked = all_of([*alike, column])
         assert marked is not None  # the mark is one

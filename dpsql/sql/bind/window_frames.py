@@ -58,7 +58,7 @@ def within_reach(order: tuple[WindowOrder, ...], frame: Frame, fact_of: Facts) -
 
 
 class _Ends:
-    """Reads the two ends of a frame."""
+    """Reader of the two ends of a frame."""
 
     def __init__(self, sql: str, order: Sequence[WindowOrder], binder: ScalarBinder, *, by_rows: bool) -> None:
         self.sql = sql

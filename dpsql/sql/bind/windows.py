@@ -34,7 +34,7 @@ MOST_WINDOWS = 100
 
 
 class WindowBinder:
-    """Binds the windows of one SELECT that keeps private rows. `binder`: for expressions inside them; `rows`: those
+    """Binder of the windows of one SELECT that keeps private rows. `binder`: for expressions inside them; `rows`: those
     that WHERE keeps."""
 
     def __init__(

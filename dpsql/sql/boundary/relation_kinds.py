@@ -37,7 +37,7 @@ class Common:
 
 
 class Kinds:
-    """Classifies queries by whether they produce private rows."""
+    """Classification of queries: whether they produce private rows."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
         self.statement = statement
@@ -48,7 +48,7 @@ class Kinds:
         self.without_people = False
         """Whether the statement reads public tables only, which then play the part of private ones."""
         self.alone: Callable[[exp.Select], tuple[exp.Select, Catalog]] = lambda select: (select, catalog)
-        """Replaces the answers inside a SELECT, so that it can be bound."""
+        """Function that replaces the answers inside a SELECT, so that it can be bound."""
 
     def within(self, query: exp.Expr, names: Common | None) -> Common | None:
         clause = query.args.get("with_")

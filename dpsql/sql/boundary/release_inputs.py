@@ -87,7 +87,7 @@ def _as_stored(name: str, kind: Type, *, digits: bool) -> ColumnSchema:
 
 
 class PriorInputs:
-    """Replaces answers inside one release with names. Releases among its parts come first."""
+    """Replacement of the answers inside one release by names. Releases among its parts come first."""
 
     def __init__(self, separation: StatementContext, prefix: str) -> None:
         self.separation = separation

@@ -21,7 +21,7 @@ _WINDOWED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 class AnswerReplacement(Protocol):
-    """Replaces an answer."""
+    """Replacement of an answer."""
 
     def value(self, node: exp.Subquery, names: Common | None) -> exp.Expr:
         """Replace a scalar sub-query."""
@@ -34,7 +34,7 @@ class AnswerReplacement(Protocol):
 
 
 class PriorParts:
-    """Finds answers inside private SELECTs, and replaces them."""
+    """Search for answers inside private SELECTs, and their replacement."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds

@@ -81,7 +81,7 @@ def separation_of(statement: Statement, catalog: Catalog, params: Params) -> Sep
 
 
 class Separation:
-    """Separates a statement."""
+    """Separation of a statement into releases and post-processing SQL."""
 
     def __init__(self, statement: Statement, catalog: Catalog, params: Params) -> None:
         self.statement, self.sql = statement, statement.sql

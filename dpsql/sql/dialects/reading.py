@@ -52,7 +52,7 @@ class DialectText:
 
 
 Rule = Callable[[exp.Expr, DialectText], exp.Expr | None]
-"""Maps a node to its replacement, or None to keep it; raises UnsupportedSQL."""
+"""Function from a node to its replacement, or None to keep it; raises UnsupportedSQL."""
 
 
 def called(name: str, *args: exp.Expr) -> exp.Anonymous:

@@ -27,7 +27,7 @@ def leaves(terms: Sequence[exp.Expr]) -> list[exp.Expr]:
 
 
 class ItemNames:
-    """Resolves names in one SELECT. `scope` binds FROM, which only some texts need."""
+    """Name resolution in one SELECT. `scope` binds FROM, which only some texts need."""
 
     def __init__(self, items: Items, scope: Callable[[], Scope]) -> None:
         self.items = items

@@ -36,7 +36,7 @@ _AGE_HINT = (
 
 
 class _Builder:
-    """Builds function calls at one node of the text."""
+    """Builder of function calls at one node of the text."""
 
     def __init__(self, binder: ScalarBinder, node: exp.Expr) -> None:
         self.binder = binder

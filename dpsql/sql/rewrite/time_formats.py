@@ -132,7 +132,7 @@ def to_char_pieces(text: str) -> list[Piece] | None:
 
 
 class _Writer:
-    """Writes one time as text, piece by piece."""
+    """Writer of one time as text, piece by piece."""
 
     def __init__(self, binder: ScalarBinder, node: exp.Expr, time: Expr) -> None:
         self.binder = binder

@@ -29,7 +29,7 @@ LARGEST_LIMIT = 10**18 - 1
 _LONGEST_QUOTE = 40
 Word = TypeVar("Word", bound=StrEnum)
 Check = Callable[[str, Any, Span | None], object]
-"""Converts a name, value and position to the checked value."""
+"""Function from a name, value and position to the checked value."""
 
 
 def read_options(node: PrivacyClause, sql: str) -> Options:
