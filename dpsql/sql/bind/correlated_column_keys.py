@@ -1,13 +1,13 @@
 """Several keys over one private column: the groups are the combinations that its values produce. Months of a date range
 that starts in March have no January of the first year.
 
-Proof that they are public: they are computed from the text and the column's declarations.
+Proof that the combinations are public: they are computed from the text and the column's declarations.
 
-Proof that they are complete: all keys of a row are functions of the column's value, which is one of the enumerated
-values. These are all values within its bounds, to which stored values are clipped. For a timestamp, they are one value
-from each piece of time in which the keys are constant (time_pieces.py). For a declared list, they are the values of the
-key that is the column itself: rows with other values are in no group anyway. A column of a sub-query copies an
-expression over the same row: one expression below groups per unit, one for each branch of a union.
+Proof that the combinations are complete: all keys of a row are functions of the column's value, which is one of the
+enumerated values. These are all values within its bounds, to which stored values are clipped. For a timestamp, they are
+one value from each piece of time in which the keys are constant (time_pieces.py). For a declared list, they are the
+values of the key that is the column itself: rows with other values are in no group anyway. A column of a sub-query
+copies an expression over the same row: one expression below groups per unit, one for each branch of a union.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Row = tuple[Key, ...]
 
 
 def keys_of_columns(keys: Sequence[GroupKey], domains: Domains, source: Source) -> tuple[GroupKey, ...]:
-    """Return the keys; those that read the same column only get the combinations of its values."""
+    """Return the keys. Keys that all read one and the same column get the combinations of its values."""
     together = list(keys)
     first = 1 + max((key.together.number for key in keys if key.together is not None), default=-1)
     copies = _copies_in_rows(source) if len(keys) > 1 else {}
@@ -60,7 +60,7 @@ def _copies_in_rows(source: Source) -> dict[Column, tuple[Expr, ...]]:
 
 
 def _by_column(keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]]) -> Iterator[list[int]]:
-    """Yield the positions of keys that read the same column only, in every branch of a union."""
+    """Yield the positions of keys that read one and the same column, in every branch of a union."""
     by: dict[tuple[Column | None, ...], list[int]] = {}
     for place, key in enumerate(keys):
         settled = key.values is not None and key.shown is None and key.together is None
@@ -71,8 +71,8 @@ def _by_column(keys: Sequence[GroupKey], copies: Mapping[Column, Sequence[Expr]]
 
 
 def _columns_below(expr: Expr, copies: Mapping[Column, Sequence[Expr]]) -> tuple[Column | None, ...] | None:
-    """Return the one column that an expression reads in each union branch below (None: a constant), or None if it reads
-    more than one."""
+    """Return the one column that an expression reads in each union branch below (None: a constant), or None for
+    several."""
     read = columns(expr)
     if len(read) > 1:
         return None

@@ -1,11 +1,11 @@
 """Several keys over the same public rows: the groups are the combinations in these rows, not all combinations.
 
-Proof that they are public: like the values of each key, they are computed from public tables, the text and the
-declarations only.
+Proof that the combinations are public: like the values of each key, they are computed from public tables, the text and
+the declarations only.
 
-Proof that they are complete: a row that reaches the aggregate satisfies every inner join and filter below it. So its
-public part satisfies their conditions on public tables, and is one of the public rows that do. All keys take their
-values from that row. A row with other values would be in no group.
+Proof that the combinations are complete: a row that reaches the aggregate satisfies every inner join and filter below
+it. So its public part satisfies their conditions on public tables, and is one of the public rows that do. All keys take
+their values from that row. A row with other values would be in no group.
 """
 
 from __future__ import annotations

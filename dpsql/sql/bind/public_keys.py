@@ -2,7 +2,7 @@
 
 Proof that such a set is public: it is computed from public tables, the text and the declarations only.
 
-Proof that it is complete: a row that reaches the aggregate satisfies every inner join and filter below it. So its
+Proof that the set is complete: a row that reaches the aggregate satisfies every inner join and filter below it. So its
 public part satisfies their conditions on public tables, and its key is a value of the public rows that do.
 """
 
