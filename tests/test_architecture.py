@@ -32,7 +32,7 @@ BUDGETS = {  # the commit that raises one says why (docs/decisions/0001-package-
     "folders in the root": 15,
     "files in the root": 7,
     "lines of code in core": 6440,  # row limits before joins; wide integers; longer import lines since sub-packages
-    "lines of docstrings and comments in core": 1840,
+    "lines of docstrings and comments in core": 1870,
 }
 GUESTS = {  # a name from outside, and the rooms or modules that may use it
     "pandas": (
