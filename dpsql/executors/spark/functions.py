@@ -18,7 +18,7 @@ from dpsql.plan.expressions import Call
 OWN: Mapping[str, Template] = {**NUMBERS, **DATES, **TEXTS}
 AS_IN_RECORD = frozenset(
     {
-        "add", "subtract", "multiply", "of_steps", "divide", "modulo", "negate", "abs", "sign",
+        "add", "subtract", "multiply", "of_steps", "divide", "modulo", "sign",
         "cbrt", "exp", "ln", "log10", "log2", "log_base", "pi", "sin", "cos", "tan",
         "eq", "ne", "lt", "le", "gt", "ge", "not_distinct", "distinct", "in", "is_null",
         "case", "coalesce", "nullif",
