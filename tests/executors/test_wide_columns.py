@@ -149,7 +149,7 @@ def few(where: str, kind: str = "uint64", **words: Any) -> dpsql.Session:
 @pytest.mark.parametrize("kind", ["uint64", "decimal"])
 @pytest.mark.parametrize("where", ["pandas", "duckdb"])
 def test_constants_of_a_filter_are_public_groups(where: str, kind: str):
-    """As of an integer column; not where doubles are not exact."""
+    """All integers between small constants, as of an integer column; of constants beyond doubles these alone."""
     asked = few(where, kind)
     counts = {each: 50 * FEW.count(each) for each in range(6)}
     for condition, groups in (
@@ -164,7 +164,14 @@ def test_constants_of_a_filter_are_public_groups(where: str, kind: str):
         found = dict(asked.query(f"SELECT h, COUNT(*) FROM t WHERE {condition} GROUP BY h", epsilon=1e6))
         passes = {"h IN (1, 3)": (1, 3), "h = 1 OR h = 3": (1, 3), "h IN (-1, 1)": (1,)}.get(condition, groups)
         assert found == {key: counts[key] if key in passes else 0 for key in groups}, condition
-    for condition in ("h IN (1, 9007199254740992)", "h <> 3", "h NOT IN (1, 3)", "h > 3", "h = 18446744073709551615"):
+    for condition, large in (
+        ("h IN (1, 9007199254740992)", {1: 50, 2**53: 0}),
+        ("h IN (1, 18446744073709551615)", {1: 50, 2**64 - 1: 50}),
+        ("h = 18446744073709551615", {2**64 - 1: 50}),
+    ):
+        found = dict(asked.query(f"SELECT h, COUNT(*) FROM t WHERE {condition} GROUP BY h", epsilon=1e6))
+        assert found == large, condition
+    for condition in ("h <> 3", "h NOT IN (1, 3)", "h > 3", "h IN (1, 3) OR h > 3"):
         with pytest.raises(UnknownGroups):
             asked.query(f"SELECT h, COUNT(*) FROM t WHERE {condition} GROUP BY h", epsilon=1)
 
