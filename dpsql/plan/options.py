@@ -45,6 +45,12 @@ class Options:
     group_selection_epsilon: Fraction | None = None
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def selects_groups(self) -> bool:
+        """Return whether an option asks for a private selection of groups."""
+        private = self.group_selection_strategy not in (None, GroupSelection.PUBLIC_GROUPS)
+        return private or self.min_privacy_units_per_group is not None or self.group_selection_epsilon is not None
+
 
 @dataclass(frozen=True)
 class AggregateOptions:

@@ -42,6 +42,7 @@ COLUMNS = [
     "born",
     "i",
     "pid",
+    "h",
 ]
 CELLS = {
     "INTEGER": [1, 2],

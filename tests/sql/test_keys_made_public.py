@@ -152,6 +152,13 @@ def test_a_lie_about_outer_joins_is_caught():
     assert_caught(believe_outer_joins, test_what_makes_no_key_public_is_refused, by=pytest.fail.Exception)
 
 
+def test_an_option_of_group_selection_keeps_groups_private():
+    held = session(tables(orders()), "pandas")
+    options = "WITH DIFFERENTIAL_PRIVACY OPTIONS (min_privacy_units_per_group = 5, delta = 1e-6)"
+    sql = f"SELECT {options} region, COUNT(*) FROM orders WHERE region IN {{}} GROUP BY 1"
+    assert [row[0] for row in held.query(sql.format("('n', 'none')"), epsilon=100)] == ["n"]
+
+
 def test_a_lie_about_or_is_caught():
     """That one side of an OR lists all values."""
 

@@ -32,7 +32,7 @@ REFUSED = [
 @pytest.mark.parametrize(("sql", "how"), REFUSED)
 @pytest.mark.parametrize("place", Place)
 def test_a_hint_with_a_limit_says_how_to_choose_it(sql: str, how: str, place: Place) -> None:
-    session = dpsql.Session({"t": dpsql.Table(FRAME, unit="pid")}, budget=dpsql.Budget(1))
+    session = dpsql.Session({"t": dpsql.Table(FRAME, unit="pid")}, budget=dpsql.Budget(1), auto_bounds=False)
     with pytest.raises(DPSQLError) as refused:
         session.query(sql, epsilon=1)
     text = error_text(refused.value, place)

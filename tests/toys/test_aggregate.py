@@ -182,6 +182,7 @@ NAMES_RECORDS = {
     "dpsql.sql.bind.looked_up_aggregates": "AVG of equal values is the value, and SUM of them the value times the rows",
     "dpsql.sql.bind.ordered_unit_aggregates": "ordered aggregates of a unit are windows, by the words of the text",
     "dpsql.sql.bind.aggregates": "COUNT(DISTINCT *) is told from APPROX_COUNT_DISTINCT(*) by the word in the text",
+    "dpsql.release.bounds.auto_bounds": "medians of columns without bounds get a COUNT beside them",
 }
 """Modules of other rooms that name single records, and why."""
 

@@ -16,7 +16,7 @@ from dpsql.plan.facts import fact, known_of
 from dpsql.plan.nodes import Source
 from dpsql.plan.options import AggregateOptions
 from dpsql.plan.query import Aggregate, GroupKey, Query
-from dpsql.schema.columns import Type
+from dpsql.schema.columns import ColumnSchema, Type
 from dpsql.schema.intervals import Interval
 from dpsql.sql.bind.aggregate_calls import called, text_of_item
 from dpsql.sql.bind.contribution_bounds import bounds_of_a_unit, clip_of
@@ -150,22 +150,30 @@ class PrivateSelect(SelectBinder):
             if shown is not None:
                 keys.append(GroupKey(expr, shown[1], span=span, shown=shown[0]))
                 continue
-            values = public_values(expr, source, self.whole.public)
-            listed = values is not None or (declared is not None and declared.keys is not None)
-            if values is None:
-                values = domains.of(expr)
-                if values is not None and listed and isinstance(expr, Column):
-                    values = possible(expr, values, source)
-            if values is None:
-                values = values_by_equality(expr, source, self.whole.public)
-                listed = values is not None
-            if values is None:
-                values = values_in_conditions(expr, source)
+            values, listed = self._values_of_key(expr, source, domains, declared)
             if values is None:
                 self._refuse_unit(expr, span)
                 self._refuse_last_bits(expr, span, source)
             keys.append(GroupKey(expr, values, listed, span))
         return tuple(keys)
+
+    def _values_of_key(
+        self, expr: Expr, source: Source, domains: Domains, declared: ColumnSchema | None
+    ) -> tuple[Domain | None, bool]:
+        """Return the public values of a key, and whether they are listed; None if its values are private."""
+        values: Domain | None = public_values(expr, source, self.whole.public)
+        listed = values is not None or (declared is not None and declared.keys is not None)
+        if values is None:
+            values = domains.of(expr)
+            if values is not None and listed and isinstance(expr, Column):
+                values = possible(expr, values, source)
+        if values is None:
+            values = values_by_equality(expr, source, self.whole.public)
+            listed = values is not None
+        options = self.whole.options
+        if values is None and (options is None or not options.selects_groups):
+            values = values_in_conditions(expr, source)
+        return values, listed
 
     def _together(self, keys: tuple[GroupKey, ...], source: Source, domains: Domains) -> tuple[GroupKey, ...]:
         """Return the keys; those over the same public rows or the same column get the combinations that occur there."""
