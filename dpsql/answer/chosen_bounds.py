@@ -84,7 +84,7 @@ def _saving(release: Release, released: ReleasedValues) -> str:
     bounds = aggregate_interval(one, released.at(rows), place, LEVEL)
     if bounds is None:
         return ""
-    halves = (bounds[1] - bounds[0]) / 2
+    halves = ((bounds[1] - bounds[0]) / 2).astype(np.float64)  # ends beyond 2^53 are Python integers
     halves = halves[np.isfinite(halves)]
     each = one.estimates[place]
     size = _ROWS if each.count is None else max(1.0, float(np.median(released.values[each.count][rows])))

@@ -41,7 +41,7 @@ def unknown_averages(ranges: Ranges, bounds: Mapping[str, Bounds]) -> dict[str, 
     for name, (low, high) in ranges.items():
         if name in bounds and low < high:
             marks[name] = np.asarray(
-                (bounds[name][0] <= low) & (bounds[name][1] >= high) & np.isfinite(bounds[name][0])
+                (bounds[name][0] <= low) & (bounds[name][1] >= high) & np.isfinite(bounds[name][0].astype(np.float64))
             )
     return {name: rows for name, rows in marks.items() if rows.any()}
 

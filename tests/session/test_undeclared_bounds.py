@@ -163,3 +163,17 @@ def test_public_tables_have_nothing_chosen() -> None:
     }
     result = dpsql.query(tables, "SELECT SUM(rate) FROM people JOIN rates USING (city)", epsilon=1)
     assert result.bounds == {}
+
+
+@pytest.mark.parametrize("value", [-665_300_000_000_000_000, 3 * 10**18, 2**53 + 1])
+def test_bounds_around_large_numbers_are_shown(value: int) -> None:
+    """Ends of intervals beyond 2^53 are Python integers."""
+    frame = pd.DataFrame({"x": [value] * 20_000, "k": ["a", "b"] * 10_000})
+    for sql in (
+        "SELECT SUM(x), VAR_POP(x) FROM t",
+        "SELECT k, SUM(x), AVG(x) FROM t GROUP BY k",
+        "SELECT MAX(x) FROM t",
+    ):
+        found = dpsql.query(frame, sql, epsilon=1, keys={"k": ["a", "b"]})
+        assert "chosen privately" in str(found)
+        assert found._repr_html_()
