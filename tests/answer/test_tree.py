@@ -36,7 +36,7 @@ def refused(sql: str, asker: dpsql.Session, **how: Any) -> DPSQLError:
 
 
 TEXTS = frozenset({"split", "replace", "startswith", "endswith", "removeprefix", "removesuffix", "partition", "find"})
-PRINTED = {"explanation_text.py": 1, "export_formats.py": 5, "program.py": 1}
+PRINTED = {"explanation_text.py": 1, "export_formats.py": 5, "multi_step.py": 1}
 """A mechanism's name, as it is printed; signs that CSV and Markdown read otherwise; the
 lines of a release, moved to the right."""
 
