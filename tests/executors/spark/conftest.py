@@ -62,7 +62,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",
-            "spark.driver.memory": "1g",
+            "spark.driver.memory": "2g",
             # To compile the code of a statement takes longer than it does: `make spark` does so, and functions do.
             "spark.sql.codegen.wholeStage": str(every).lower(),
             **OWNERS,
