@@ -12,7 +12,7 @@ import pytest
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "entered.py"
 BUDGETS = {  # as `benchmarks/entered.py` counts; a few are left free
     "files, first question": 169,
-    "functions, first question": 1_390,
+    "functions, first question": 1_400,
     "files, known question": 61,
     "functions, known question": 354,
     "modules of dpsql.query": 223,
