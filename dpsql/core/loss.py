@@ -121,7 +121,7 @@ class Allowance:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     concentrated: bool = False
-    """Whether only rhos are added up, so that an (epsilon, delta) pair should cost as little rho as possible."""
+    """True if only rhos are added up, so that an (epsilon, delta) pair should cost as little rho as possible."""
     bounded_range: bool = False
     """All draws are by the exponential mechanism, which has the smaller rho."""
 

@@ -46,7 +46,7 @@ class Bill:
 
     @property
     def admitted(self) -> bool:
-        """Whether the budget suffices for all queries."""
+        """True if the budget suffices for all queries."""
         return all(each.admitted for each in self.queries)
 
     def __str__(self) -> str:

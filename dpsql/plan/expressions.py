@@ -32,7 +32,7 @@ class Fact:
     range: Interval = EVERYTHING
     nullable: bool = True
     whole: bool = False
-    """Whether every value is an integer; then the ends of a bounded range are integers too."""
+    """True if every value is an integer; then the ends of a bounded range are integers too."""
     meant: Interval | None = None
     """Range from declared bounds, constants and filters. None if equal to `range`.
 
@@ -52,7 +52,7 @@ class Fact:
 
     @property
     def limited(self) -> bool:
-        """Whether both ends are bounded by declarations, constants or filters."""
+        """True if both ends are bounded by declarations, constants or filters."""
         return self.range.bounded and self.said.bounded
 
     def meaning(self, said: Interval) -> Fact:
@@ -221,7 +221,7 @@ class Call:
     held: Fact = field(compare=False)
     size: int = field(compare=False)
     branches: bool = field(compare=False)
-    """Whether it contains a CASE."""
+    """True if it contains a CASE."""
     _hash: int = field(compare=False)
 
     def __hash__(self) -> int:

@@ -123,7 +123,7 @@ class Aggregate:
     sets: tuple[tuple[int, ...], ...] = ()
     """Grouping sets, as positions of keys in ascending order; none: the rows are grouped by all keys."""
     apart: bool = False
-    """Whether the sets, all keys and none, come from separate queries: neither may get more noise than it would have
+    """True if the sets, all keys and none, come from separate queries: neither may get more noise than it would have
     had separately."""
 
     @property
@@ -226,13 +226,13 @@ class Query:
 
     @property
     def divides(self) -> bool:
-        """Whether answers are divided by one another, or may be."""
+        """True if answers are divided by one another, or may be."""
         parts = (part for output in self.finish.outputs for part in walk(output.expr))
         return bool(self.stages) or any(isinstance(part, Call) and part.function.name == "divide" for part in parts)
 
     @property
     def compares(self) -> bool:
-        """Whether conditions on answers select rows."""
+        """True if conditions on answers select rows."""
         conditions = (self.finish.having, *(one for each in self.stages for one in (each.where, each.finish.having)))
         return any(each is not None for each in conditions)
 

@@ -24,7 +24,7 @@ class ReleaseColumn:
     output: int
     wide: bool = False
     digits: bool = False
-    """Whether its numbers come from a column that is read as digits."""
+    """True if its numbers come from a column that is read as digits."""
 
 
 @dataclass(frozen=True)

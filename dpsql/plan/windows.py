@@ -80,7 +80,7 @@ class Frame:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether the frame can exclude the current row."""
+        """True if the frame can exclude the current row."""
         return (self.start is not None and self.start > 0) or (self.end is not None and self.end < 0)
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class WindowCall:
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether it numbers the rows of a unit 1, 2, 3 ..., without repetition."""
+        """True if it numbers the rows of a unit 1, 2, 3 ..., without repetition."""
         return self.function.name == "ROW_NUMBER" and not self.partition
 
     @property

@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.errors import InternalError, PostprocessFailed, SQLSyntaxError, UnsupportedSQL
@@ -109,10 +110,7 @@ def bound(sql: str, headers: Sequence[Header], params: Params | None = None) -> 
         for each in read:
             connection.execute(created(each))
         columns = connection.execute(f"DESCRIBE {sql}", given).fetchall()
-        with interrupted(connection, SECONDS_OF_NO_ROW):
-            rows = connection.execute(sql, given)
-            while rows.fetchmany(10_000):
-                pass
+        _run_to_the_end(connection, sql, given)
         names = tuple(column[0] for column in columns)
         types = tuple(type_of(name, kind) for name, kind, *_ in columns)
         told = passing(sql, read, {each.name: (each.header, each.place) for each in values})
@@ -138,13 +136,15 @@ def _try(statement: Statement, frames: Mapping[str, Frame], params: Params) -> N
     sql, _ = in_text(statement.sql, statement.headers, frames)
     given = {**params, **statement.given(frames)}
 
-    def of(connection: duckdb.DuckDBPyConnection) -> None:
-        with interrupted(connection, SECONDS_OF_NO_ROW):
-            rows = connection.execute(sql, given)
-            while rows.fetchmany(10_000):
-                pass
+    with_connection(partial(_run_to_the_end, sql=sql, given=given), alone=True)
 
-    with_connection(of, alone=True)
+
+def _run_to_the_end(connection: duckdb.DuckDBPyConnection, sql: str, given: Params) -> None:
+    """Compute all rows of a statement before anything is charged, and drop them."""
+    with interrupted(connection, SECONDS_OF_NO_ROW):
+        rows = connection.execute(sql, given)
+        while rows.fetchmany(10_000):
+            pass
 
 
 def run(statement: Statement, frames: Mapping[str, Frame], params: Params | None = None) -> Frame:

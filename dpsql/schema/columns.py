@@ -51,7 +51,7 @@ class Type(StrEnum):
 
     @property
     def opaque(self) -> bool:
-        """Whether values of the type have no operations."""
+        """True if values of the type have no operations."""
         return self is Type.OTHER or self is Type.OBJECT
 
     @property
@@ -60,12 +60,12 @@ class Type(StrEnum):
 
     @property
     def ordered_number(self) -> bool:
-        """Whether values compare like numbers, so that ranges apply."""
+        """True if values compare like numbers, so that ranges apply."""
         return self._value_ in _ORDERED_NUMBERS
 
     @property
     def discrete(self) -> bool:
-        """Whether values are stored as whole numbers."""
+        """True if values are stored as whole numbers."""
         return self._value_ in _DISCRETE
 
 
@@ -116,7 +116,7 @@ class ColumnSchema:
     storage: str = ""
     """The source's name for the type ("int64", "datetime64[us]"), for messages."""
     auto: bool = False
-    """Whether queries that need bounds may choose them privately, for a share of their cost: between `bounds`, if
+    """True if queries that need bounds may choose them privately, for a share of their cost: between `bounds`, if
     declared."""
     cell_format: CellFormat | None = None
     """Format of its texts, if not the standard one."""
@@ -128,12 +128,12 @@ class ColumnSchema:
     queries include it."""
 
     nearest: bool = False
-    """Whether an integer of more than 64 bits becomes the nearest INTEGER instead of NULL, as in columns of privacy
+    """True if an integer of more than 64 bits becomes the nearest INTEGER instead of NULL, as in columns of privacy
     unit keys, which are compared separately. It follows from the declaration of the unit."""
 
     @property
     def clips(self) -> bool:
-        """Whether numbers of more than 64 bits become the nearest INTEGER."""
+        """True if numbers of more than 64 bits become the nearest INTEGER."""
         return self.nearest or self.auto or self.bounds is not None
 
     @property
@@ -183,7 +183,7 @@ class TableSchema:
 
     @property
     def is_constant(self) -> bool:
-        """Whether its rows are constants of a query's text."""
+        """True if its rows are constants of a query's text."""
         return False
 
     @cached_property

@@ -56,7 +56,7 @@ class Declaration:
     nullable: Mapping[str, bool] = field(default_factory=dict)
     table: TableWords = field(default_factory=TableWords)
     auto: bool = False
-    """Whether queries choose undeclared bounds of all numeric columns when they need them."""
+    """True if queries choose undeclared bounds of all numeric columns when they need them."""
     formats: Mapping[str, CellFormat] = field(default_factory=dict)
     """column -> format of its texts."""
     uuids: frozenset[str] = frozenset()

@@ -99,7 +99,7 @@ class TableWords:
 
     @property
     def is_unit_decided(self) -> bool:
-        """Whether a unit is declared: a column, a path, or rows."""
+        """True if a unit is declared: a column, a path, or rows."""
         return self.unit is not None or self.rows_are_units
 
     def check(self, table: str) -> None:

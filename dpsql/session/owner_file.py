@@ -58,7 +58,7 @@ class Schema:
     timezone: str = UTC
     """Time zone in which columns of instants are shown."""
     auto_bounds: bool = True
-    """Whether queries privately choose bounds that they need and nobody declared; otherwise they are refused."""
+    """True if queries privately choose bounds that they need and nobody declared; otherwise they are refused."""
     file: Path | None = None
     """Path of the file, with links resolved."""
 

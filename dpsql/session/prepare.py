@@ -58,7 +58,7 @@ class Terms:
     confidence: Fraction | None = None
     """Confidence of the error goal, in the call or in the text."""
     concentrated: bool = False
-    """Whether the ledger only adds up rhos."""
+    """True if the ledger only adds up rhos."""
 
     @classmethod
     def of(

@@ -61,7 +61,7 @@ class PreparedQuery:
 
     @property
     def reads_prior_releases(self) -> bool:
-        """Whether a release reads the answers of prior ones."""
+        """True if a release reads the answers of prior ones."""
         return self.postprocess is not None and self.postprocess.reads_prior_releases
 
     def needs(self, place: int) -> frozenset[int]:

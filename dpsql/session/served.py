@@ -77,7 +77,7 @@ class ServedSession(Session):
 
     @property
     def delayed(self) -> bool:
-        """Whether answers have a random delay; otherwise they are seen after the deadline of every run."""
+        """True if answers have a random delay; otherwise they are seen after the deadline of every run."""
         return self._ledger.time is not None
 
     @property
@@ -87,7 +87,7 @@ class ServedSession(Session):
 
     @property
     def charged(self) -> bool:
-        """Whether the query is charged: then it has an answer, or draws one under that charge."""
+        """True if the query is charged: then it has an answer, or draws one under that charge."""
         return self._replay.charge is not None
 
     @contextmanager

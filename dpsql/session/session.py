@@ -105,7 +105,7 @@ class Session(SessionSteps):
     """
 
     _all_held = False
-    """Whether files of tables without a version must stay unchanged too."""
+    """True if files of tables without a version must stay unchanged too."""
 
     def __init__(
         self,

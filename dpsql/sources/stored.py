@@ -30,7 +30,7 @@ class ParquetFiles:
 
     files: tuple[Path, ...]
     can_drop_rows: ClassVar[bool] = False
-    """Whether a stored row may be dropped from the table because of its cells (`TableSchema.can_drop_rows`)."""
+    """True if a stored row may be dropped from the table because of its cells (`TableSchema.can_drop_rows`)."""
 
     def __str__(self) -> str:
         return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"

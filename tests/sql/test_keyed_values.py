@@ -263,6 +263,7 @@ def test_a_value_that_rows_of_people_decide_is_caught():
         "WITH q AS (SELECT * FROM v JOIN pop USING (district)) SELECT district, ANY_VALUE(sex) AS v FROM q GROUP BY 1",
         "SELECT district, COUNT(*) / ANY_VALUE(age) AS v FROM (SELECT * FROM v) AS q GROUP BY district",
         "SELECT district, ANY_VALUE(age) FILTER (WHERE sick = 1) AS v FROM (SELECT * FROM v) AS q GROUP BY district",
+        "SELECT AVG(a) AS v FROM (SELECT pid, ANY_VALUE(age) AS a FROM (SELECT * FROM v) AS q GROUP BY pid)",
     ],
 )
 def test_any_value_of_a_column_of_people_is_refused_behind_a_subquery_too(sql: str):

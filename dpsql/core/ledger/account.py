@@ -41,7 +41,7 @@ class Account:
 
     @property
     def plain(self) -> bool:
-        """Whether every step so far has read everything."""
+        """True if every step so far has read everything."""
         return not self._parts
 
     def tells_apart(self, parts: Sequence[Part] = ()) -> bool:
@@ -144,7 +144,7 @@ class _Sums:
 
 
 _Size = tuple[bool, Fraction]
-"""Whether a coordinate is infinite, and otherwise its value."""
+"""A flag that is True for an infinite coordinate, and the value of a finite one."""
 
 
 def _sizes(cost: Cost) -> tuple[_Size, _Size, _Size, _Size]:

@@ -213,7 +213,7 @@ class Watch:
 
     @property
     def plain(self) -> bool:
-        """Whether every step so far has read everything."""
+        """True if every step so far has read everything."""
         return self._account.plain
 
     @property

@@ -64,7 +64,7 @@ class SharedBook(Book):
     most_runs: int | None = None
     """The maximum number of charges of an analyst, over the life of a share."""
     overlap: bool = False
-    """Whether the shares may exceed the budget together."""
+    """True if the shares may exceed the budget together."""
     _seen: object = None
     _over = False
 

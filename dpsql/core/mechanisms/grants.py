@@ -57,7 +57,7 @@ class Grant:
     rho: Fraction | None = None
     normal: type[DiscreteGaussian | RoundedGaussian] = DiscreteGaussian
     bounded_range: bool = False
-    """Whether all choices are by the exponential mechanism."""
+    """True if all choices are by the exponential mechanism."""
 
     def part(self, share: Fraction) -> Grant:
         """Return a share of the grant. Epsilons add up, and so do rhos: a share of rho has the epsilon of the share's

@@ -84,7 +84,7 @@ class Analysis:
     """Facts about expressions that the filters imply, for the golden texts."""
     bounds: Bounds = _ONE
     private: bool = True
-    """Whether some rows are private."""
+    """True if some rows are private."""
 
 
 def analyse(

@@ -48,7 +48,7 @@ class Stability:
 
     @property
     def declared(self) -> bool:
-        """Whether units are declared; otherwise each row of a table is a unit."""
+        """True if units are declared; otherwise each row of a table is a unit."""
         return DECLARED in self.by_unit
 
 

@@ -42,7 +42,7 @@ class KeyCodes:
     values: Vector
     read: Callable[[int, int], Codes]
     complete: bool
-    """Whether no row has the code -1."""
+    """True if no row has the code -1."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -140,7 +140,7 @@ class SparkTable:
         self._columns: dict[str, str] = {}
         self._whole: list[bool] = []
         self.numbered = False
-        """Whether rows are numbered: by position, which holds only within one run."""
+        """True if rows are numbered: by position, which holds only within one run."""
 
     @property
     def may_differ(self) -> bool:

@@ -85,7 +85,7 @@ class Dialect(Protocol):
 
     @property
     def counts_first(self) -> bool:
-        """Whether rows of units are counted before they are hashed and sorted, which reads them twice."""
+        """True if rows of units are counted before they are hashed and sorted, which reads them twice."""
 
     @property
     def sound_text(self) -> str | None:
@@ -103,7 +103,7 @@ class StoredTable(Protocol):
     """The cells of one table, as an engine reads them."""
 
     enforced: bool
-    """Whether bounds and defaults are already enforced on cells."""
+    """True if bounds and defaults are already enforced on cells."""
 
     def rows(self) -> str:
         """Return the text after FROM."""

@@ -199,7 +199,7 @@ class Lists:
     def __init__(self) -> None:
         self.found: dict[str, tuple[Type, tuple[Key, ...]]] = {}
         self.few = False
-        """Whether groups are looked up instead of rows."""
+        """True if groups are looked up instead of rows."""
 
     def named(self, name: str, kind: Type, values: tuple[Key, ...]) -> str:
         self.found[name] = (kind, values)

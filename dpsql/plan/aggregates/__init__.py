@@ -55,7 +55,7 @@ class Aggregation:
     at: Fraction | None = None
     """The quantile, from 0 to 1; for APPROX_TOP_K the number of values."""
     of_units: bool = False
-    """Whether it is COUNT(DISTINCT) of the privacy unit: a unit adds at most one."""
+    """True if it is COUNT(DISTINCT) of the privacy unit: a unit adds at most one."""
     values: tuple[Key, ...] | None = None
     """Public candidates of MODE and APPROX_TOP_K."""
 

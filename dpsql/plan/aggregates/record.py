@@ -123,9 +123,9 @@ class AggregateFunction:
     result: Callable[[Type], Type] = lambda _kind: Type.REAL
     """Type of an exact or selected value, from the argument's type."""
     accepts: Callable[[Type], bool] | None = _summable
-    """Whether an argument type is allowed over private rows (None: any)."""
+    """True if an argument type is allowed over private rows (None: any)."""
     accepts_exact: Callable[[Type], bool] | None = _summable
-    """Whether an argument type is allowed in exact computation (None: any)."""
+    """True if an argument type is allowed in exact computation (None: any)."""
     refusal: str = '{kind}({expr}): "{name}" is {type}.'
     hint: str = "Did you mean COUNT({expr}), COUNT(DISTINCT {expr}) or GROUP BY {expr}?"
     """Hint for other arguments. `name`: the column, if the argument is one."""
@@ -134,7 +134,7 @@ class AggregateFunction:
     over the rows where neither is NULL, s and q of y, t and r of x, p of products. One letter: that sum; ns: the
     mean."""
     distinct: bool = False
-    """Whether a row counts only if its value is new."""
+    """True if a row counts only if its value is new."""
     chosen_by: Literal["rank", "count"] | None = None
     """Selection of a value of the column by the exponential mechanism."""
     end: Literal["least", "largest"] | None = None
@@ -150,9 +150,9 @@ class AggregateFunction:
     interval: Callable[[Solve, float, float], Bounds] | None = None
     """Second moments: returns the ends of the noise interval, from `solve` and half the widths of both ranges."""
     is_deviation: bool = False
-    """Whether it has its argument's units, and is small compared with too wide bounds."""
+    """True if it has its argument's units, and is small compared with too wide bounds."""
     is_ratio: bool = False
-    """Whether it divides by the variation of x: no interval if x has one value, unless y has one too."""
+    """True if it divides by the variation of x: no interval if x has one value, unless y has one too."""
     without_interval: str = ""
     """Reason for the lack of an interval."""
     values: Interval | None = EVERYTHING
@@ -173,19 +173,19 @@ class AggregateFunction:
         chosen: bool = field(init=False)
         ranked: bool = field(init=False)
         quantile: bool = field(init=False)
-        """Whether the text specifies a quantile."""
+        """True if the text specifies a quantile."""
         linear: bool = field(init=False)
-        """Whether it is a sum."""
+        """True if it is a sum."""
         counts: bool = field(init=False)
-        """Whether it is a sum of rows only."""
+        """True if it is a sum of rows only."""
         averages: bool = field(init=False)
-        """Whether it is a sum divided by its count."""
+        """True if it is a sum divided by its count."""
         second_moments: bool = field(init=False)
-        """Whether it sums squares or products."""
+        """True if it sums squares or products."""
         pairs: bool = field(init=False)
-        """Whether it has two arguments (y, x)."""
+        """True if it has two arguments (y, x)."""
         ranged: bool = field(init=False)
-        """Whether its argument needs bounds."""
+        """True if its argument needs bounds."""
 
     def __post_init__(self) -> None:
         moments = "".join(letter for letter in "nsqtrp" if letter in self.moments)

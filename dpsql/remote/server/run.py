@@ -45,7 +45,7 @@ class ServerSetup:
 
     @property
     def local(self) -> bool:
-        """Whether only this machine can reach the address."""
+        """True if only this machine can reach the address."""
         if self.host == "localhost":
             return True
         try:

@@ -67,7 +67,7 @@ class Work:
 
     @property
     def changed(self) -> bool:
-        """Whether a file has changed since this process started."""
+        """True if a file has changed since this process started."""
         try:
             return {name: _stamps(table, as_read=False) for name, table in self._tables.items()} != self.stamps
         except InvalidSchema:  # a file is gone

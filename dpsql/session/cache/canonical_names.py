@@ -34,7 +34,7 @@ class CanonicalNames:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the plan has nothing to number: one stored table, and no derived column."""
+        """True if the plan has nothing to number: one stored table, and no derived column."""
         return not self._columns and set(self._relations) <= {""}
 
     def scan(self, scan: Scan) -> Scan:

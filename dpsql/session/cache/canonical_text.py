@@ -36,7 +36,7 @@ class Form:
     apart: frozenset[str] = frozenset()
     later: Mapping[str, object] | None = None
     enough: bool = False
-    """Whether the words identify the value, whatever fields it has."""
+    """True if the words identify the value, whatever fields it has."""
     name: Callable[[Any], str] | None = None
     """Returns the name of a listed value, which is written as its name only, like members of enumerations."""
 

@@ -48,7 +48,7 @@ class PostprocessPlan:
 
     @property
     def reads_prior_releases(self) -> bool:
-        """Whether a release reads the answers of prior ones."""
+        """True if a release reads the answers of prior ones."""
         return any(self.inputs)
 
     def needs(self, place: int) -> frozenset[int]:

@@ -24,7 +24,7 @@ from dpsql.sql.bind.aggregate_calls import (
 )
 from dpsql.sql.bind.scalars import ScalarBinder
 from dpsql.sql.bind.wide_numbers import argument_of
-from dpsql.sql.syntax.nodes import NamedArguments
+from dpsql.sql.syntax.nodes import ANY_VALUE, NamedArguments
 from dpsql.sql.syntax.options import read_aggregate_options
 from dpsql.sql.syntax.parse import span_of
 from dpsql.sql.syntax.refusals import NAMED
@@ -42,7 +42,7 @@ class AggregateBinder:
     """Binder of aggregate calls. Subclasses define which aggregates and options exist."""
 
     exact = True
-    """Whether only aggregates with an exact implementation are allowed."""
+    """True if only aggregates with an exact implementation are allowed."""
 
     def __init__(self, sql: str, inner: ScalarBinder) -> None:
         self.sql = sql
@@ -58,9 +58,19 @@ class AggregateBinder:
             raise TypeMismatch(f"{clause} wants a condition, got {expr.type}.", span=span_of(self.sql, node))
         return expr
 
+    def check_any_value(self, node: exp.Expr) -> None:
+        """Refuse an ANY_VALUE, which is a marked MODE here, unless its columns are public. Raises UnsupportedSQL."""
+        if node.meta.get(ANY_VALUE) and not self.reads_public_columns(node):
+            raise UnsupportedSQL(NAMED[exp.AnyValue], span=span_of(self.sql, node))
+
+    def reads_public_columns(self, node: exp.Expr) -> bool:  # noqa: ARG002 - subclasses read it
+        """Return whether an aggregate over private rows reads columns of one public table only."""
+        return False
+
     def aggregate(self, node: exp.Expr) -> Expr | None:
         """Return the slot of an aggregate with its FILTER and named arguments, or None for any other node."""
         inner, named = _without_options(node)
+        self.check_any_value(inner)
         if type(inner) in INSIDE_A_PERSON:
             raise UnsupportedSQL(worded(NAMED[type(inner)], inner, self.sql), span=span_of(self.sql, inner))
         if not is_aggregate(inner):

@@ -33,10 +33,8 @@ from dpsql.sql.bind.private_rows import PrivateRows, Rows, equality, nullable, p
 from dpsql.sql.bind.public_keys import is_over, public_parts
 from dpsql.sql.bind.scalars import ScalarBinder
 from dpsql.sql.names.scopes import StatementState
-from dpsql.sql.rewrite.determined_aggregates import ANY_VALUE
 from dpsql.sql.syntax.nodes import NamedArguments
 from dpsql.sql.syntax.parse import span_of
-from dpsql.sql.syntax.refusals import NAMED
 
 _MOST_ROWS = 1_000
 """Maximum number of public rows: each is an arm of a CASE."""
@@ -163,11 +161,9 @@ def keyed_value(select: GroupedSelect, node: exp.Expr) -> Expr | None:
     return _times_rows(select, node, found) if asked.counts else call(FUNCTIONS["to_double"], found)
 
 
-def check_any_value(select: GroupedSelect, node: exp.Expr) -> None:
-    """Refuse ANY_VALUE of private columns, which arrives as a marked MODE. Raises UnsupportedSQL."""
-    inner = node.this if isinstance(node, exp.Filter) else node
-    if inner.meta.get(ANY_VALUE) and _table_of(select.inner.bind(inner.this), select.rows.source) is None:
-        raise UnsupportedSQL(NAMED[exp.AnyValue], span=span_of(select.sql, inner))
+def is_over_public_table(value: Expr, source: Source) -> bool:
+    """Return whether an expression reads columns of one public table of a source, and no others."""
+    return _table_of(value, source) is not None
 
 
 def _in_all_sets(select: GroupedSelect, asked: _Call, value: Expr, keyed: Mapping[Column, Expr]) -> bool:

@@ -92,11 +92,12 @@ class PrivateSelect(SelectBinder):
             found = keyed_value(self, node)
             if found is not None:
                 return found
-        if node.find(exp.Mode) is not None and not self.rows.public:
-            from dpsql.sql.bind.looked_up_aggregates import check_any_value
-
-            check_any_value(self, node)
         return super().aggregate(node)
+
+    def reads_public_columns(self, node: exp.Expr) -> bool:
+        from dpsql.sql.bind.looked_up_aggregates import is_over_public_table
+
+        return self.rows.public or is_over_public_table(self.inner.bind(node.this), self.rows.source)
 
     def known(self, expr: Expr) -> Fact:
         """Return the facts about an expression over rows, from declarations and conditions."""

@@ -55,7 +55,7 @@ class SelectBinder(AggregateBinder):
     """Binder of one aggregating SELECT. Subclasses define its rows and the available aggregates."""
 
     levels = False
-    """Whether GROUP BY may have several grouping sets."""
+    """True if GROUP BY may have several grouping sets."""
 
     def __init__(
         self,

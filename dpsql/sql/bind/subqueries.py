@@ -35,7 +35,7 @@ class Membership:
         self._inner = inner
         self._rows = rows
         self._of_filter = False
-        """Whether the last bound condition is FALSE instead of NULL."""
+        """True if the last bound condition is FALSE instead of NULL."""
 
     def bind(self, node: exp.Expr, outer: SelectBinder) -> Expr | None:
         """Return the mark column of a membership, the same for the same text; None for any other node. Raises a

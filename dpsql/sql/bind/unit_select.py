@@ -101,6 +101,7 @@ class UnitSelect(SelectBinder):
             person_aggregate,  # imported with the first such sub-query
         )
 
+        self.check_any_value(node.this if isinstance(node, exp.Filter) else node)
         made = person_aggregate(self, node)
         return super().aggregate(node) if made is None else made
 

@@ -20,7 +20,7 @@ class Scope(Protocol):
     """The scope of an expression."""
 
     hidden: bool
-    """Whether noise decided which rows exist."""
+    """True if noise decided which rows exist."""
 
     def column(self, node: exp.Column) -> Noise:
         """Return the noise of a column."""

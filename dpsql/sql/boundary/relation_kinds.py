@@ -46,7 +46,7 @@ class Kinds:
         self.params = params
         self._kinds: dict[int, tuple[exp.Expr, bool]] = {}  # holds the query, so that its id is not reused
         self.without_people = False
-        """Whether the statement reads public tables only, which then play the part of private ones."""
+        """True if the statement reads public tables only, which then play the part of private ones."""
         self.alone: Callable[[exp.Select], tuple[exp.Select, Catalog]] = lambda select: (select, catalog)
         """Function that replaces the answers inside a SELECT, so that it can be bound."""
 

@@ -234,7 +234,7 @@ class StatementState:
     used: set[str] = field(default_factory=set)
     options: Options | None = None
     several: bool = False
-    """Whether the text reads tables at several places, so that their columns are qualified."""
+    """True if the text reads tables at several places, so that their columns are qualified."""
     places: set[str] = field(default_factory=set)
     public: PublicValues | None = None
     tables: Mapping[str, TableSchema] = field(default_factory=dict)

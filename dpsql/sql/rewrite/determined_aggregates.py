@@ -16,12 +16,9 @@ from dpsql.errors import Span, UnsupportedSQL
 from dpsql.schema.columns import TableSchema, Type
 from dpsql.sql.bind.grouping_sets import SEVERAL
 from dpsql.sql.names.catalog import Catalog
-from dpsql.sql.syntax.nodes import said
+from dpsql.sql.syntax.nodes import ANY_VALUE, said
 from dpsql.sql.syntax.parse import Statement, span_of
 from dpsql.sql.syntax.refusals import NAMED
-
-ANY_VALUE = "any_value"
-"""Metadata key for a MODE written as ANY_VALUE, whose columns must be public."""
 
 Place = tuple[str, str]
 """A table alias and a column name, folded."""
@@ -117,11 +114,15 @@ class _GroupedSelect:
         public = columns and all(self.tables[alias].public for alias, _ in columns)
         if operand is None or not public or all(each.public for each in self.tables.values()):
             return False
-        elsewhere = call.find_ancestor(exp.Where, exp.Group, exp.Join, exp.Select) is not self.select
-        if elsewhere or _is_inside_another(call) or self.without_key(call) is not None:
+        if not self._is_own_aggregate(call) or self.without_key(call) is not None:
             return False
         self._replace_by_mode(call, operand)
         return True
+
+    def _is_own_aggregate(self, call: exp.Expr) -> bool:
+        """Return whether a call stands in the SELECT list, HAVING or ORDER BY, outside of other aggregates."""
+        around = call.find_ancestor(exp.Where, exp.Group, exp.Join, exp.Select)
+        return around is self.select and not _is_inside_another(call)
 
     def _replace_by_mode(self, call: exp.Expr, operand: exp.Expr) -> None:
         inner = call.parent if isinstance(call.parent, exp.IgnoreNulls) else call
@@ -134,8 +135,8 @@ class _GroupedSelect:
         """Replace ANY_VALUE of sub-query columns with a marked MODE, and return whether that was possible. The binder
         knows whether these columns are public, and refuses others."""
         operand = _operand(call)
-        elsewhere = call.find_ancestor(exp.Where, exp.Group, exp.Join, exp.Select) is not self.select
-        if operand is None or self.known or not self.select.args.get("group") or elsewhere or _is_inside_another(call):
+        grouped = bool(self.select.args.get("group"))
+        if operand is None or self.known or not grouped or not self._is_own_aggregate(call):
             return False
         call.meta[ANY_VALUE] = True
         self._replace_by_mode(call, operand)

@@ -36,7 +36,7 @@ class Code:
     width: int = 0
     case: str = ""
     cyclic: bool = False
-    """Whether it omits the year, so that every value recurs."""
+    """True if it omits the year, so that every value recurs."""
 
 
 def _iso(unit: str, word: str, *, cyclic: bool = True) -> Code:

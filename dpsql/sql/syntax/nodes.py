@@ -67,3 +67,7 @@ class OwnWords(str):
         error = super().__new__(cls, message)
         error.hint = hint
         return error
+
+
+ANY_VALUE = "any_value"
+"""In the meta data of a MODE: it is written as ANY_VALUE, and its columns have to be public."""

@@ -71,7 +71,7 @@ _WANTS = {
     "Order": "Write what to order by, such as ORDER BY n DESC.",
     "Window": "Write a name and a window, such as WINDOW w AS (ORDER BY day).",
 }
-"""What to write for a missing part, by the node that misses it."""
+"""The text to write for a missing part, by the node that misses it."""
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '(?:\w+\.)*(\w+)'>")
 
 

@@ -31,7 +31,7 @@ class EncodedColumn:
     codes: Codes
     dictionary: Vector
     nulls: bool
-    """Whether any code is -1."""
+    """True if any code is -1."""
 
 
 def is_coded(dtype: object) -> bool:

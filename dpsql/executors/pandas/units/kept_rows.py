@@ -36,7 +36,7 @@ class UnitRows:
     groups: Numbers
     rows: Numbers
     by_pairs: bool = False
-    """Whether some part sums values inside units."""
+    """True if some part sums values inside units."""
     found: dict[str, UnitPairs] = field(default_factory=dict)
 
     def pairs(self) -> UnitPairs:

@@ -65,7 +65,7 @@ class AskForm:
 
     @property
     def more(self) -> bool:
-        """Whether any field other than the text and epsilon is filled in."""
+        """True if any field other than the text and epsilon is filled in."""
         return any(self.fields.get(name) for name in _MORE) or self.fields.get("mechanism", "auto") != "auto"
 
     def terms(self) -> dict[str, Any]:
